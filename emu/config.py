@@ -1,0 +1,162 @@
+"""The one Config: frozen, documented, validated; :func:`configure` replaces the current one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from emu.soc import profile
+from emu.status import AclError, Status
+
+_TRUE = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+
+
+def _parse_bool(text: str) -> bool:
+    try:
+        return _TRUE[text.strip().lower()]
+    except KeyError:
+        raise ValueError(f"expected 1 or 0, got {text!r}") from None
+
+
+def _cpus() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def _user_cache() -> str:
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return str(Path(base) / "aclnn-emu")
+
+
+def _option(env: str, default: Any, parse: Callable[[str], Any] = str) -> Any:
+    """A field whose start value is ``env``'s, parsed, or ``default`` (called when it is a function)."""
+
+    def start() -> Any:
+        text = os.environ.get(env)
+        if text is None or text == "":
+            return default() if callable(default) else default
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise ValueError(f"{env}: {error}") from None
+
+    return field(default_factory=start, metadata={"env": env})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """What the emulator is at the moment. Each field starts from its environment variable, else from its default.
+
+    Invalid values raise ValueError when the Config is made.
+    """
+
+    #: EMU_SOC: the product, as aclrtGetSocName names it. Default Ascend910B1 (Atlas A2).
+    soc: str = _option("EMU_SOC", "Ascend910B1")
+    #: EMU_DEVICES: how many devices the machine has, 1 to 64, before ASCEND_RT_VISIBLE_DEVICES hides some. Default 8.
+    devices: int = _option("EMU_DEVICES", 8, int)
+    #: EMU_NUMERICS: "device" (what the card computes) or "document" (the operator document's formula). Default device.
+    numerics: str = _option("EMU_NUMERICS", "device")
+    #: EMU_SCHEDULE: "eager", "async", "lazy" or "shuffle:SEED". Default async.
+    schedule: str = _option("EMU_SCHEDULE", "async")
+    #: EMU_NUM_THREADS: host threads that play the device's cores. Default: the CPUs that this process may use.
+    threads: int = _option("EMU_NUM_THREADS", _cpus, int)
+    #: EMU_STRICT_PRODUCTS: refuse (561103) what the operator's document lists as an unsupported product. Default true.
+    strict_products: bool = _option("EMU_STRICT_PRODUCTS", True, _parse_bool)
+    #: EMU_CACHE_DIR: where compiled kernels are kept. Default: aclnn-emu in the user's cache directory.
+    cache_dir: str = _option("EMU_CACHE_DIR", _user_cache)
+
+    def __post_init__(self) -> None:
+        _expect(self.soc, str, "soc")
+        profile(self.soc)
+        _expect(self.devices, int, "devices")
+        if not 1 <= self.devices <= 64:
+            raise ValueError(f"devices must be 1 to 64, not {self.devices}")
+        _one_of("numerics", self.numerics, ("device", "document"))
+        _check_schedule(self.schedule)
+        _expect(self.threads, int, "threads")
+        if not 1 <= self.threads <= 1024:
+            raise ValueError(f"threads must be 1 to 1024, not {self.threads}")
+        _expect(self.strict_products, bool, "strict_products")
+        _expect(self.cache_dir, (str, os.PathLike), "cache_dir")
+
+
+def _expect(value: object, kind: type | tuple[type, ...], name: str) -> None:
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
+        wanted = kind.__name__ if isinstance(kind, type) else "a path"
+        raise ValueError(f"{name} must be {wanted}, not {type(value).__name__}")
+
+
+def _one_of(name: str, value: object, known: tuple[str, ...]) -> None:
+    if value not in known:
+        near = get_close_matches(str(value), known, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"{name} must be one of {', '.join(known)}, not {value!r}{hint}")
+
+
+def _check_schedule(value: object) -> None:
+    _expect(value, str, "schedule")
+    assert isinstance(value, str)
+    name, _, seed = value.partition(":")
+    if name == "shuffle":
+        if not seed.isdigit():
+            raise ValueError(f"schedule shuffle needs a seed, as in shuffle:7, not {value!r}")
+        return
+    _one_of("schedule", value, ("eager", "async", "lazy", "shuffle:SEED"))
+    if value == "shuffle:SEED":
+        raise ValueError("schedule shuffle:SEED: SEED stands for a number, as in shuffle:7")
+
+
+_current: Config | None = None
+#: Called with the new Config before it takes effect; raises AclError to refuse (the runtime: a device is open).
+_guards: list[Callable[[Config, Config], None]] = []
+_listeners: list[Callable[[Config], None]] = []
+
+
+def current() -> Config:
+    """The present Config (made from the environment at the first call)."""
+    global _current
+    if _current is None:
+        _current = Config()
+    return _current
+
+
+def configure(**changes: Any) -> Config:
+    """Change the named fields of the present Config and keep the others; returns the new one.
+
+    Raises TypeError with a suggestion for a name that is no field, ValueError for a bad value, and :class:`emu.AclError` (500001)
+    while a device is open: from its first aclrtSetDevice to its last aclrtResetDevice, or aclFinalize.
+    """
+    global _current
+    names = [f.name for f in fields(Config)]
+    for name in changes:
+        if name not in names:
+            near = get_close_matches(name, names, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
+            raise TypeError(f"configure() has no option {name!r}: {hint}")
+    old = current()
+    new = replace(old, **changes)
+    for guard in _guards:
+        guard(old, new)
+    _current = new
+    for listener in _listeners:
+        listener(new)
+    return new
+
+
+def on_change(*, guard: Callable[[Config, Config], None] | None = None, then: Callable[[Config], None] | None = None) -> None:
+    """Let another part of the emulator refuse a change, or follow one."""
+    if guard is not None:
+        _guards.append(guard)
+    if then is not None:
+        _listeners.append(then)
+
+
+def device_open_error(device_id: int) -> AclError:
+    """What :func:`configure` raises while a device is open."""
+    return AclError(
+        Status.ACL_ERROR_FAILURE,
+        f"device {device_id} is open: call aclrtResetDevice({device_id}) or aclFinalize() before emu.configure()",
+    )

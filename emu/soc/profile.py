@@ -1,0 +1,86 @@
+"""The frozen SocProfile and its reader."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+@dataclass(frozen=True, kw_only=True)
+class SocProfile:
+    """One product, as aclrtGetSocName names it. Sizes in bytes, clocks in MHz; the sources stand in profiles.toml."""
+
+    name: str
+    #: NpuArch: decides the arithmetic (dav_1001, dav_2002, dav_2201, dav_3002, dav_3510).
+    arch: str
+    #: Short SoC version that operators' tables use: Ascend910, Ascend310P, Ascend910B, Ascend910_93, Ascend310B, Ascend950.
+    family: str
+    #: The name under which the operator documents list it.
+    product: str
+    ai_cores: int
+    cube_cores: int
+    vector_cores: int
+    hbm_bytes: int
+    l2_bytes: int
+    core_mhz: int
+    ub_bytes: int
+    #: Bytes that aclrtMalloc adds before it rounds up to 32 (0 on 950).
+    malloc_padding: int
+    max_streams: int
+    max_events: int
+    bf16: bool
+    #: Overflow modes that the arch has, the default first: "infnan", "saturation".
+    overflow_modes: tuple[str, ...]
+    #: Default limit of one kernel's execution in seconds.
+    op_timeout_s: int
+    #: Code of an asynchronous kernel fault: vector core (507035) or, where there is none, AI core (507015).
+    fault_code: int
+
+    @property
+    def saturates(self) -> bool:
+        """True where the default overflow mode is saturation."""
+        return self.overflow_modes[0] == "saturation"
+
+
+@lru_cache(maxsize=1)
+def _tables() -> dict[str, dict[str, Any]]:
+    with (files("emu.soc") / "profiles.toml").open("rb") as file:
+        raw = tomllib.load(file)
+    table: dict[str, dict[str, Any]] = {}
+    for family, entry in raw["family"].items():
+        shared = {"family": family, **entry}
+        socs = shared.pop("soc")
+        for name, own in socs.items():
+            table[name] = {**shared, **own}
+    return table
+
+
+@lru_cache(maxsize=1)
+def known_socs() -> tuple[str, ...]:
+    """Every SoC name, in the order of profiles.toml."""
+    return tuple(_tables())
+
+
+@lru_cache(maxsize=None)
+def profile(name: str) -> SocProfile:
+    """The profile of one SoC.
+
+    Raises ValueError with the nearest names for one that is not known.
+    """
+    table = _tables()
+    if name not in table:
+        near = get_close_matches(name, table, n=3, cutoff=0.4)
+        hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(table)}"
+        raise ValueError(f"unknown SoC {name!r}: {hint}")
+    values = dict(table[name])
+    values["overflow_modes"] = tuple(values["overflow_modes"])
+    return SocProfile(name=name, **values)
