@@ -1,0 +1,1 @@
+"""The scalar dataflow of each operator family, per architecture. One file per family."""

@@ -1,0 +1,196 @@
+"""Number formats: how a kernel reads an element as a FLOAT and writes a FLOAT back.
+
+Reading is exact for FLOAT, FLOAT16, BF16 and INT8. Writing rounds once, to nearest with ties to even.
+
+Overflow modes of a FLOAT16 or BF16 result: INF/NAN keeps infinities and NaN; saturation writes ±max for an infinity or
+an overflow and +0 for a NaN. FLOAT never saturates. A NaN stays a NaN in INF/NAN mode (its payload is not defined): the
+BF16 conversion of 0x7F800001 must not become an infinity, nor that of 0x7FFFFFFF a negative zero.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .bits import (
+    bits_of_f32,
+    converts_half,
+    f32_of_bits,
+    f32_of_half_hw,
+    half_of_f32_hw,
+    inline,
+    load,
+    store,
+)
+
+F = np.float32
+U32 = np.uint32
+U16 = np.uint16
+
+
+class Format(NamedTuple):
+    """One dtype: its aclDataType name, bytes per element and the carrier that moves it (a key of bits.load)."""
+
+    name: str
+    size: int
+    carrier: str
+
+
+FORMATS = {
+    f.name: f
+    for f in (
+        Format("DOUBLE", 8, "f64"),
+        Format("FLOAT", 4, "f32"),
+        Format("FLOAT16", 2, "u16"),
+        Format("BF16", 2, "u16"),
+        Format("INT8", 1, "i8"),
+        Format("INT16", 2, "i16"),
+        Format("INT32", 4, "i32"),
+        Format("INT64", 8, "i64"),
+        Format("UINT8", 1, "u8"),
+        Format("UINT16", 2, "u16"),
+        Format("UINT32", 4, "u32"),
+        Format("UINT64", 8, "u64"),
+        Format("BOOL", 1, "u8"),
+        Format("COMPLEX64", 8, "f32"),
+        Format("COMPLEX128", 16, "f64"),
+    )
+}
+
+
+# --- FLOAT16 -------------------------------------------------------------------------------------------------------
+
+
+@inline
+def f32_of_half_int(h):  # type: ignore[no-untyped-def]
+    """FLOAT16 bits -> FLOAT without a hardware conversion. Exact."""
+    m = U32(h)
+    # The exponent and fraction moved to FLOAT's place are 2^112 too small; the product is exact, subnormals included.
+    x = f32_of_bits((m & U32(0x7FFF)) << U32(13)) * F(2.0**112)
+    b = bits_of_f32(x)
+    b = b | U32(0x7F800000) if m & U32(0x7C00) == U32(0x7C00) else b
+    return f32_of_bits(b | ((m & U32(0x8000)) << U32(16)))
+
+
+@inline
+def half_of_f32_int(x):  # type: ignore[no-untyped-def]
+    """FLOAT -> FLOAT16 bits, nearest even, without a hardware conversion."""
+    b = bits_of_f32(x)
+    sign = (b >> U32(16)) & U32(0x8000)
+    a = b & U32(0x7FFFFFFF)
+    normal = (a + U32(0xFFF) + ((a >> U32(13)) & U32(1)) - U32(0x38000000)) >> U32(13)
+    # 0.5 has the last place of the smallest subnormal: the addition rounds as the format does.
+    tiny = bits_of_f32(f32_of_bits(a) + F(0.5)) - U32(0x3F000000)
+    r = tiny if a < U32(0x38800000) else normal
+    r = U32(0x7C00) if a >= U32(0x477FF000) else r
+    r = U32(0x7E00) if a > U32(0x7F800000) else r
+    return U16(r | sign)
+
+
+def half_codecs() -> tuple[Any, Any]:
+    """(FLOAT16 bits -> FLOAT, FLOAT -> FLOAT16 bits) for the CPU that Numba compiles for."""
+    if converts_half():
+        return f32_of_half_hw, half_of_f32_hw
+    return f32_of_half_int, half_of_f32_int
+
+
+@inline
+def saturate_half(x):  # type: ignore[no-untyped-def]
+    """Saturation before a FLOAT -> FLOAT16 rounding: NaN -> +0, beyond ±65504 -> ±65504."""
+    x = x if x == x else F(0.0)
+    x = x if x < F(65504.0) else F(65504.0)
+    return x if x > F(-65504.0) else F(-65504.0)
+
+
+# --- BF16 ----------------------------------------------------------------------------------------------------------
+
+
+@inline
+def f32_of_bf16(h):  # type: ignore[no-untyped-def]
+    """BF16 bits -> FLOAT. Exact."""
+    return f32_of_bits(U32(h) << U32(16))
+
+
+@inline
+def bf16_of_f32(x):  # type: ignore[no-untyped-def]
+    """FLOAT -> BF16 bits, nearest even; NaN stays NaN."""
+    b = bits_of_f32(x)
+    r = (b + U32(0x7FFF) + ((b >> U32(16)) & U32(1))) >> U32(16)
+    return U16(r if x == x else U32(0x7FC0))
+
+
+@inline
+def bf16_of_f32_saturating(x):  # type: ignore[no-untyped-def]
+    """FLOAT -> BF16 bits, nearest even; ±max for an infinity or an overflow, +0 for a NaN."""
+    b = bits_of_f32(x)
+    r = (b + U32(0x7FFF) + ((b >> U32(16)) & U32(1))) >> U32(16)
+    r = (r & U32(0x8000)) | U32(0x7F7F) if r & U32(0x7FFF) >= U32(0x7F80) else r
+    return U16(r if x == x else U32(0))
+
+
+# --- readers and writers -------------------------------------------------------------------------------------------
+
+
+def round_half(saturate: bool) -> Any:
+    """A function FLOAT -> FLOAT that rounds to FLOAT16 and comes back: one step of native FLOAT16 arithmetic."""
+    widen, narrow = half_codecs()
+    if saturate:
+
+        @inline
+        def rounded(x):  # type: ignore[no-untyped-def]
+            return widen(narrow(saturate_half(x)))
+
+    else:
+
+        @inline
+        def rounded(x):  # type: ignore[no-untyped-def]
+            return widen(narrow(x))
+
+    return rounded
+
+
+def reader(dtype: str) -> Any:
+    """read(p, i): element i as a FLOAT (DOUBLE for DOUBLE). INT32 rounds to nearest even [assumed: s32_f32_mode]."""
+    get = load[FORMATS[dtype].carrier]
+    if dtype in ("FLOAT", "DOUBLE"):
+        return get
+    if dtype == "FLOAT16":
+        widen = half_codecs()[0]
+    elif dtype == "BF16":
+        widen = f32_of_bf16
+    else:
+        widen = F
+
+    @inline
+    def read(p, i):  # type: ignore[no-untyped-def]
+        return widen(get(p, i))
+
+    return read
+
+
+def writer(dtype: str, saturate: bool) -> Any:
+    """write(p, i, x): x rounded once to FLOAT16 or BF16, or stored as it is (FLOAT, DOUBLE)."""
+    put = store[FORMATS[dtype].carrier]
+    if dtype in ("FLOAT", "DOUBLE"):
+        return put
+    if dtype == "BF16":
+        narrow = bf16_of_f32_saturating if saturate else bf16_of_f32
+    elif dtype == "FLOAT16":
+        half = half_codecs()[1]
+        if saturate:
+
+            @inline
+            def narrow(x):  # type: ignore[no-untyped-def]
+                return half(saturate_half(x))
+
+        else:
+            narrow = half
+    else:
+        raise KeyError(dtype)
+
+    @inline
+    def write(p, i, x):  # type: ignore[no-untyped-def]
+        put(p, i, narrow(x))
+
+    return write
