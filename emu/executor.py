@@ -1,0 +1,216 @@
+"""aclOpExecutor: what phase 1 hands over and phase 2 enqueues.
+
+Phase 1 (:func:`prepare`) runs every check in the declared order and makes a plan; phase 2 (:func:`submit`) puts addresses into the plan and pushes
+the launches on a stream. Nothing here computes and nothing here blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from ctypes import Array as CArray
+from ctypes import c_int64
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from emu.objects import Tensor
+from emu.opdef.spec import EMPTY
+from emu.plan import EMPTY_PLAN, Bound, Plan, Refused, Step, make
+from emu.status import AclnnStatus
+
+if TYPE_CHECKING:
+    from emu_kernels.variant import Kernel
+
+NULLPTR = int(AclnnStatus.ACLNN_ERR_PARAM_NULLPTR)
+INVALID = int(AclnnStatus.ACLNN_ERR_PARAM_INVALID)
+#: A launch of fewer elements than this is not worth splitting between host threads.
+SPLIT_ELEMENTS = 1 << 16
+#: Kernels address memory by signed 64-bit numbers.
+ADDRESS_LIMIT = 1 << 63
+
+
+class AddressSpace(Protocol):
+    """The memory that launches may touch: a device's, or the arrays of one call of :mod:`emu.ops`."""
+
+    #: Added to a device address it gives the address that the host reads and writes.
+    delta: int
+
+    def find(self, address: int, nbytes: int) -> object | None:
+        """The one live block that holds all of these bytes."""
+
+    def nearest(self, address: int) -> str:
+        """Where the address lies, in words, for a message."""
+
+
+class Executor:
+    """An operator's plan with the descriptors that it was made from."""
+
+    __slots__ = ("addresses", "args", "bound", "plan", "repeatable", "runs")
+
+    def __init__(self, bound: Bound, args: Sequence[Any], plan: Plan) -> None:
+        self.bound = bound
+        self.args = args
+        self.plan = plan
+        self.repeatable = False
+        self.runs = 0
+        #: Storage addresses that aclSetTensorAddr and its sisters gave, by the tensor's identity.
+        self.addresses: dict[int, int] | None = None
+
+    def storage_of(self, tensor: Tensor) -> int:
+        if self.addresses is not None:
+            return self.addresses.get(id(tensor), tensor.data)
+        return tensor.data
+
+
+def prepare(bound: Bound, args: Sequence[Any], numerics: str, strict: bool) -> Executor | Refused:
+    """Phase 1 after the handles are resolved: ``args`` are Tensor objects (None for a null pointer) and attributes, in order.
+
+    Returns an Executor, or what is wrong: nulls (161001) in the order of the parameters, then the declared checks (161002), then what only
+    the emulator can meet (a negative dimension), the empty shortcut, views outside their storage, refused products and impossible casts.
+    """
+    for i in bound.places:
+        if args[i] is None:
+            return Refused(NULLPTR, f"Expected a proper Tensor but got null for argument {bound.names[i]}.")
+    for check in bound.checks:
+        problem = check(args)
+        if problem is not None:
+            if problem is EMPTY:
+                return Executor(bound, args, EMPTY_PLAN)
+            return Refused(INVALID, problem)
+    for i in bound.places:
+        if args[i].negative:
+            return Refused(INVALID, f"Tensor {bound.names[i]} has a negative dimension: {args[i].shape_text()}.")
+    for i in bound.empty:
+        if args[i].numel == 0:
+            return Executor(bound, args, EMPTY_PLAN)
+    plan = make(bound, args, numerics, strict)
+    if isinstance(plan, Refused):
+        return plan
+    return Executor(bound, args, plan)
+
+
+class Fault(NamedTuple):
+    """Why a launch does nothing: the device would raise an exception here."""
+
+    text: str
+
+
+class Launch:
+    """One kernel on the device: a native function, raw addresses, a range. ``work`` is a rough number of elements."""
+
+    __slots__ = ("args", "grain", "kernel", "name", "total", "work")
+
+    def __init__(self, name: str, kernel: Kernel, args: CArray[c_int64], total: int, unit: int) -> None:
+        self.name = name
+        self.kernel = kernel
+        self.args = args
+        self.total = total
+        self.work = total * unit
+        self.grain = kernel.grain if unit == 1 else max(1, SPLIT_ELEMENTS // unit)
+
+    def run(self) -> None:
+        _run(self.kernel.address, self.args, self.total, self.grain)
+
+
+def _run(address: int, args: Any, total: int, grain: int) -> None:
+    """The first launch finds the cores; from then on this name is theirs."""
+    global _run
+    from emu.runtime.cores import run
+
+    _run = run
+    run(address, args, total, grain)
+
+
+@lru_cache(maxsize=None)
+def _array_type(n: int) -> type[CArray[c_int64]]:
+    return c_int64 * n
+
+
+def operand_faults(ex: Executor, space: AddressSpace, workspace: int) -> Fault | None:
+    """Looks at every byte that the launches can reach: each operand and the workspace must lie in one live block."""
+    find = space.find
+    for i in ex.plan.touched:
+        tensor: Tensor = ex.args[i]
+        if tensor.numel == 0:
+            continue
+        item = tensor.itemsize
+        data = ex.storage_of(tensor)
+        start = data + tensor.low * item
+        nbytes = (tensor.high - tensor.low + 1) * item
+        if find(start, nbytes) is None or start % item:
+            return _operand_fault(ex, i, start, nbytes, space)
+    size = ex.plan.workspace
+    if size and (find(workspace, size) is None or workspace % 8):
+        return Fault(
+            f"{ex.bound.op.name}: the workspace, {size} bytes at {workspace:#x}, is not in one live allocation of the current device; "
+            f"{space.nearest(workspace)}."
+        )
+    return None
+
+
+def _operand_fault(ex: Executor, place: int, start: int, nbytes: int, space: AddressSpace) -> Fault:
+    tensor: Tensor = ex.args[place]
+    name = ex.bound.names[place]
+    where = f"{ex.bound.op.name}: tensor {name} (shape {tensor.shape_text()}, strides {list(tensor.strides)}, offset {tensor.offset}) "
+    if space.find(start, nbytes) is not None:
+        return Fault(where + f"starts at {start:#x}, which is no multiple of its element size {tensor.itemsize}.")
+    return Fault(
+        where + f"reaches {nbytes} bytes at {start:#x}, which are not in one live allocation of the current device; {space.nearest(start)}."
+    )
+
+
+def launches(ex: Executor, space: AddressSpace, workspace: int, saturate: bool) -> list[Launch]:
+    """The plan with addresses in place of operands."""
+    delta = space.delta
+    args = ex.args
+    result = []
+    for step in ex.plan.steps:
+        kernel = step.kernel.get(saturate)
+        values = []
+        for k in step.operands:
+            if k >= 0:
+                tensor: Tensor = args[k]
+                values.append(ex.storage_of(tensor) + tensor.offset * tensor.itemsize + delta)
+            else:
+                values.append(workspace + ~k + delta)
+        values.extend(step.sizes)
+        values.extend(kernel.aux)
+        result.append(Launch(_launch_name(ex, step), kernel, _array_type(len(values))(*values), step.total, step.unit))
+    return result
+
+
+def _launch_name(ex: Executor, step: Step) -> str:
+    return ex.bound.op.name if step.kernel.kind in ("elementwise", "rows") else step.kernel.name
+
+
+def workspace_problem(ex: Executor, workspace: int, size: int) -> Refused | None:
+    """Phase 2's look at the workspace argument."""
+    if size > 0 and workspace == 0:
+        return Refused(NULLPTR, f"{ex.bound.op.name}: workspace is null but workspaceSize is {size}. The executor is spent: call phase 1 again.")
+    needed = ex.plan.workspace
+    if size < needed:
+        return Refused(
+            INVALID,
+            f"{ex.bound.op.name}: workspaceSize is {size}, phase 1 said {needed}. A real card does not notice and its kernels would write "
+            "past the end, corrupting device memory. The executor is spent: call phase 1 again and allocate what it says.",
+        )
+    return None
+
+
+def submit(
+    ex: Executor,
+    workspace: int,
+    space: AddressSpace,
+    saturate: bool,
+    enqueue: Callable[[Launch], object],
+    fault: Callable[[str], object],
+) -> None:
+    """Phase 2's end: enqueue the launches, or the fault that the device would raise; no memory changes then."""
+    ex.runs += 1
+    if not ex.plan.steps:
+        return
+    problem = operand_faults(ex, space, workspace)
+    if problem is not None:
+        fault(problem.text)
+        return
+    for launch in launches(ex, space, workspace, saturate):
+        enqueue(launch)

@@ -1,0 +1,89 @@
+"""The one interface behind which every check and every trace lives.
+
+With nothing installed, ``active`` is None and the runtime pays one test of it. A hook runs in the thread that made the call (or ran
+the task), outside the runtime's locks unless said otherwise; it must be quick and must not call the runtime.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Hooks:
+    """Every event that the runtime reports; each method does nothing here. Override what is needed."""
+
+    def allocated(self, memory: Any, block: Any) -> None:
+        """``block`` (an Allocation) was handed out."""
+
+    def freed(self, memory: Any, block: Any) -> None:
+        """``block`` was given back."""
+
+    def copied(self, dst: int, src: int, nbytes: int, stream: Any) -> None:
+        """A copy is about to run; ``stream`` is None for a synchronous one. Addresses as the caller gave them."""
+
+    def filled(self, dst: int, nbytes: int, stream: Any) -> None:
+        """A memset is about to run; as :meth:`copied`."""
+
+    def enqueued(self, stream: Any, task: Any) -> None:
+        """``task`` was put on ``stream``."""
+
+    def launched(self, stream: Any, task: Any) -> None:
+        """``task`` is about to run on ``stream``; runs under the stream's drain lock."""
+
+    def finished(self, stream: Any, task: Any) -> None:
+        """``task`` has run; runs under the stream's drain lock."""
+
+    def recorded(self, stream: Any, record: Any) -> None:
+        """An event's ``record`` completed on ``stream``; runs under the stream's drain lock."""
+
+    def waited(self, stream: Any, record: Any) -> None:
+        """``stream`` passed its wait for ``record``; runs under the stream's drain lock."""
+
+    def synchronised(self, scope: Any) -> None:
+        """The host waited for a stream, an event's record or a device to its end."""
+
+    def created(self, obj: Any) -> None:
+        """A context, stream or event came to life."""
+
+    def destroyed(self, obj: Any) -> None:
+        """A context, stream or event was destroyed."""
+
+
+class _Several(Hooks):
+    """Reports to several hooks in the order in which they were installed."""
+
+    def __init__(self, members: list[Hooks]) -> None:
+        self.members = members
+
+
+def _fan_out(name: str) -> Any:
+    def report(self: _Several, *args: Any) -> None:
+        for member in self.members:
+            getattr(member, name)(*args)
+
+    return report
+
+
+for _name in [name for name in vars(Hooks) if not name.startswith("_")]:
+    setattr(_Several, _name, _fan_out(_name))
+
+#: What the runtime calls; None = nothing is installed.
+active: Hooks | None = None
+_installed: list[Hooks] = []
+
+
+def install(hook: Hooks) -> None:
+    """Report to ``hook`` from now on."""
+    _installed.append(hook)
+    _choose()
+
+
+def remove(hook: Hooks) -> None:
+    """Stop reporting to ``hook``; ValueError when it is not installed."""
+    _installed.remove(hook)
+    _choose()
+
+
+def _choose() -> None:
+    global active
+    active = None if not _installed else _installed[0] if len(_installed) == 1 else _Several(list(_installed))

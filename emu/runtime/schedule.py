@@ -1,0 +1,345 @@
+"""Who runs a stream's queue, and when: eager, async, lazy, shuffle:SEED. And how a host thread waits.
+
+A queue is drained under its stream's lock by whoever holds it: the enqueuing caller (eager), a worker thread or a caller in a wait
+without limit (async), such a caller alone (lazy, shuffle). A timed wait only waits: the worker runs the stream meanwhile.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+from emu.runtime import errors
+from emu.runtime.gates import Comes, Gate
+from emu.runtime.threads import RuntimeThread, strangers
+from emu.status import Status
+
+if TYPE_CHECKING:
+    from emu.runtime.stream import Stream
+
+_SYNC_TIMEOUT = int(Status.ACL_ERROR_RT_STREAM_SYNC_TIMEOUT)
+
+#: Estimated nanoseconds of work from which an enqueue wakes the worker at once.
+BIG_WORK = 50_000
+#: How often the worker looks for work that nobody woke it for, in seconds; and after how many empty looks it sleeps until woken.
+POLL_S = 0.001
+POLLS_BEFORE_SLEEP = 100
+#: How long a wait without limit stays in a queue that only another host thread could free, in seconds, before it is called a deadlock.
+DEADLOCK_LIMIT_S = 30.0
+
+_cond = threading.Condition()
+_waiters = 0
+_version = 0
+
+
+def notify() -> None:
+    """Something moved: wake the host threads that wait. Costs one test when there are none."""
+    global _version
+    if _waiters:
+        with _cond:
+            _version += 1
+            _cond.notify_all()
+
+
+def advance(stream: Stream, stop: Gate | None = None, most: int = -1) -> bool:
+    """Run what can run in ``stream``, up to ``stop``, else in the stream that it waits for, and so on; True when anything ran."""
+    ran = False
+    seen: list[Stream] = []
+    while True:
+        if not stream.lock.acquire(False):
+            return ran
+        try:
+            count, gate = stream.drain(stop, most)
+        finally:
+            stream.lock.release()
+        if _waiters:
+            notify()
+        ran = ran or count > 0
+        if gate is None:
+            # Whoever found the lock taken relies on us to see what it had put in before.
+            if stop is None and most < 0 and stream.queue:
+                continue
+            return ran
+        ahead = gate.blocker()
+        if isinstance(ahead, Comes) or ahead in seen:
+            return ran
+        seen.append(stream)
+        stop = getattr(gate, "record", None)
+        stream = ahead
+
+
+def deadlock(stream: Stream) -> tuple[str, bool] | None:
+    """Why ``stream`` cannot advance: (text, True when no other host thread could help); None when something is under way."""
+    seen: list[Stream] = []
+    chain: list[str] = []
+    while True:
+        head = stream.queue[0] if stream.queue else None
+        if stream.lock.locked() or not isinstance(head, Gate):
+            return None
+        if stream in seen:
+            return "; ".join(chain) + f": a circle, back at stream {stream.id}", True
+        ahead = head.blocker()
+        if ahead is Comes.ITSELF or (not isinstance(ahead, Comes) and head.blocker() is not ahead):
+            return None
+        chain.append(f"stream {stream.id} stands at {head.describe()}")
+        if isinstance(ahead, Comes):
+            return "; ".join(chain), ahead is Comes.NEVER
+        record = getattr(head, "record", None)
+        if record is not None and record.done:
+            return None
+        seen.append(stream)
+        stream = ahead
+
+
+class Schedule:
+    """The rules of one mode. This base class is ``async``: a worker thread, and callers that help."""
+
+    #: A synchronising caller may drain its own stream first, without looking at others.
+    direct = True
+
+    def __init__(self) -> None:
+        self.pending: deque[Stream] = deque()
+        self.asleep = False
+        self.closing = False
+        self._gate = threading.Lock()
+        self._gate.acquire()
+        self._worker: RuntimeThread | None = None
+        self._start = threading.Lock()
+
+    # -- called by streams -----------------------------------------------------------------------------------------------
+
+    def enqueued(self, stream: Stream, work: int) -> None:
+        """Something was put on ``stream``."""
+        if not stream.listed:
+            stream.listed = True
+            self.pending.append(stream)
+        if work >= BIG_WORK or self.asleep or self._worker is None:
+            self.wake()
+
+    def resumed(self, stream: Stream) -> None:
+        """What ``stream`` was blocked by has come."""
+        self.background(stream)
+        notify()
+
+    def query(self, stream: Stream, goal: Gate | None = None) -> None:
+        """The host asks how far ``stream`` is: it must get there in the end without a synchronisation."""
+        self.background(stream)
+        time.sleep(0)
+
+    def background(self, stream: Stream) -> None:
+        """Let the worker run ``stream``."""
+        if not stream.listed:
+            stream.listed = True
+            self.pending.append(stream)
+        self.wake()
+
+    # -- waiting ---------------------------------------------------------------------------------------------------------
+
+    def help(self, stream: Stream, goal: Gate) -> bool:
+        """One attempt of a waiting caller to bring ``goal`` nearer; True when anything ran."""
+        return advance(stream, goal)
+
+    def wait(self, stream: Stream, goal: Gate) -> int:
+        """Wait without limit, helping, until ``goal`` in ``stream`` is done; 507046 with a message on a deadlock."""
+        global _waiters
+        while not goal.done and self.help(stream, goal):
+            pass
+        if goal.done:
+            return 0
+        since = time.monotonic()
+        with _cond:
+            _waiters += 1
+        try:
+            while not goal.done:
+                version = _version
+                if self.help(stream, goal):
+                    since = time.monotonic()
+                    continue
+                if goal.done:
+                    break
+                found = deadlock(stream)
+                if found is not None:
+                    text, sure = found
+                    if sure or not strangers() or time.monotonic() - since > DEADLOCK_LIMIT_S:
+                        if goal.done:
+                            break
+                        return errors.fail(_SYNC_TIMEOUT, "EE1002", f"deadlock: {text}; a real device would hang here")
+                with _cond:
+                    if _version == version and not goal.done:
+                        _cond.wait(0.02)
+        finally:
+            with _cond:
+                _waiters -= 1
+        return 0
+
+    def wait_limited(self, stream: Stream, goal: Gate, seconds: float) -> bool:
+        """Wait at most ``seconds`` without helping; True when ``goal`` is done."""
+        global _waiters
+        if goal.done:
+            return True
+        limit = time.monotonic() + seconds
+        with _cond:
+            _waiters += 1
+        try:
+            self.background(stream)
+            with _cond:
+                while not goal.done:
+                    left = limit - time.monotonic()
+                    if left <= 0:
+                        return False
+                    _cond.wait(left)
+        finally:
+            with _cond:
+                _waiters -= 1
+        return True
+
+    # -- the worker ------------------------------------------------------------------------------------------------------
+
+    def wake(self) -> None:
+        """Make the worker look at once (start it if need be)."""
+        if self._worker is None:
+            with self._start:
+                if self._worker is None and not self.closing:
+                    self._worker = RuntimeThread(self._work, "emu-stream-worker")
+                    self._worker.start()
+        try:  # noqa: SIM105  contextlib.suppress costs a microsecond here
+            self._gate.release()
+        except RuntimeError:  # already woken
+            pass
+
+    def _work(self) -> None:
+        empty = 0
+        pending = self.pending
+        while not self.closing:
+            for _ in range(len(pending)):
+                stream = pending.popleft()
+                stream.listed = False
+                while not self.closing and advance(stream):
+                    pass
+                if stream.queue and not stream.listed:
+                    stream.listed = True
+                    pending.append(stream)
+                empty = 0
+            if empty < POLLS_BEFORE_SLEEP:
+                empty += 1
+                self._gate.acquire(timeout=POLL_S)
+                continue
+            self.asleep = True
+            if not pending:
+                self._gate.acquire()
+            self.asleep = False
+            empty = 0
+
+    def close(self, seconds: float = 1.0) -> None:
+        """Stop the worker; what it is running now is waited for at most ``seconds``."""
+        self.closing = True
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            try:  # noqa: SIM105
+                self._gate.release()
+            except RuntimeError:
+                pass
+            worker.join(seconds)
+
+
+class Eager(Schedule):
+    """Everything runs where it is enqueued, as far as it can."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ready: deque[Stream] = deque()
+
+    def enqueued(self, stream: Stream, work: int) -> None:
+        self._ready.append(stream)
+        self._run()
+
+    def resumed(self, stream: Stream) -> None:
+        # Called under another stream's lock, or by a host thread: the first one's _run comes by afterwards.
+        self._ready.append(stream)
+        notify()
+
+    def query(self, stream: Stream, goal: Gate | None = None) -> None:
+        self._ready.append(stream)
+        self._run()
+
+    def _run(self) -> None:
+        ready = self._ready
+        while ready:
+            try:
+                stream = ready.popleft()
+            except IndexError:
+                return
+            while advance(stream):
+                pass
+
+
+class Lazy(Schedule):
+    """Everything runs at the latest legal moment: when a host thread waits for it."""
+
+    def enqueued(self, stream: Stream, work: int) -> None:
+        pass
+
+    def resumed(self, stream: Stream) -> None:
+        notify()
+
+    def query(self, stream: Stream, goal: Gate | None = None) -> None:
+        advance(stream, goal, 1)
+
+
+class Shuffle(Schedule):
+    """A random legal interleaving of the streams; the same seed and the same calls of one host thread give the same one."""
+
+    direct = False
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self._random = random.Random(seed)
+        self._streams: list[Stream] = []
+
+    def enqueued(self, stream: Stream, work: int) -> None:
+        if stream not in self._streams:
+            self._streams.append(stream)
+        for _ in range(self._random.randrange(3)):
+            self._step()
+
+    def resumed(self, stream: Stream) -> None:
+        notify()
+
+    def query(self, stream: Stream, goal: Gate | None = None) -> None:
+        self._step()
+        advance(stream, goal, 1)
+
+    def help(self, stream: Stream, goal: Gate) -> bool:
+        return self._step() or advance(stream, goal, 1)
+
+    def _step(self) -> bool:
+        """Run one item of a random stream that can."""
+        streams = [s for s in self._streams if s.queue]
+        self._streams = streams
+        order = list(streams)
+        self._random.shuffle(order)
+        return any(advance_one(stream) for stream in order)
+
+
+def advance_one(stream: Stream) -> bool:
+    """Run the head of ``stream`` alone, if it can; True when it did."""
+    if not stream.lock.acquire(False):
+        return False
+    try:
+        count, _ = stream.drain(None, 1)
+    finally:
+        stream.lock.release()
+    if _waiters:
+        notify()
+    return count > 0
+
+
+def make(text: str) -> Schedule:
+    """The schedule that a Config names."""
+    name, _, seed = text.partition(":")
+    if name == "shuffle":
+        return Shuffle(int(seed))
+    return {"eager": Eager, "lazy": Lazy}.get(name, Schedule)()
