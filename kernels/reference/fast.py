@@ -1,0 +1,251 @@
+"""The reference on arrays: the same steps as the scalar form, for sweeps over billions of inputs.
+
+Why each operation is right: FLOAT add, sub, mul and div are NumPy's float32, which is the host's IEEE arithmetic. A
+FLOAT16 step is a float32 operation rounded once more by integers, which is innocuous because 24 bits are at least 2 *
+11 + 2. exp, log and log1p come from float64 with an error bound; where the bound straddles a rounding boundary, and
+only there, the scalar form decides. A host that flushes subnormals or does not round to nearest is refused. Arguments
+broadcast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from emu_kernels.assumptions import chosen
+from emu_kernels.reference import log_sigmoid as scalar_log_sigmoid
+from emu_kernels.reference.arith import Arith
+from emu_kernels.reference.formats import BF16, FLOAT, FLOAT16, FORMATS, INTEGERS, convert, saturates
+from emu_kernels.reference.selu import ALPHA, SCALE, SCALE_ALPHA
+from emu_kernels.variant import Variant
+from numpy.typing import NDArray
+
+F32 = NDArray[np.float32]
+Bits = NDArray[Any]
+
+BITS_DTYPE: dict[str, type[np.generic]] = {
+    "FLOAT16": np.uint16,
+    "BF16": np.uint16,
+    "FLOAT": np.uint32,
+    "DOUBLE": np.uint64,
+    "INT8": np.int8,
+    "INT32": np.int32,
+}
+
+
+def check_host() -> None:
+    """Raise RuntimeError if the host's arithmetic is not IEEE at the moment: subnormals flushed or another rounding."""
+    tiny = np.array([2.0**-149, 2.0**-127], np.float32)
+    third = np.array([1.0], np.float32) / np.array([3.0], np.float32)
+    if (tiny * np.float32(1.0) == 0).any() or third.view(np.uint32)[0] != 0x3EAAAAAB:
+        raise RuntimeError("the host flushes subnormals or does not round to nearest: reset MXCSR (or FPCR) first")
+
+
+@cache
+def _half_values() -> F32:
+    """The 65,536 values of FLOAT16 as float32, from the scalar conversion."""
+    values: F32 = np.array([convert(FLOAT16, FLOAT, b) for b in range(1 << 16)], np.uint32).view(np.float32)
+    return values
+
+
+def widen(dtype: str, bits: Bits) -> F32:
+    """Return FLOAT16, BF16 or FLOAT patterns as float32 values, exactly."""
+    if dtype == "FLOAT16":
+        values: F32 = _half_values()[bits]
+        return values
+    if dtype == "BF16":
+        return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    return bits.view(np.float32)
+
+
+def _specials(magnitude: Bits, rounded: Bits, inf: int, saturate: bool) -> tuple[Bits, Bits]:
+    """Apply the overflow rule to rounded magnitudes; return them and where the source was NaN."""
+    top = inf - 1 if saturate else inf
+    return np.where(rounded >= inf, np.uint32(top), rounded), magnitude > np.uint32(0x7F800000)
+
+
+def to_half(x: F32, saturate: bool) -> Bits:
+    """Round float32 values to FLOAT16 patterns, ties to even, subnormals kept; NaN gives 0x7E00, saturating +0."""
+    u = np.ascontiguousarray(x).view(np.uint32)
+    magnitude = u & np.uint32(0x7FFFFFFF)
+    tie = (magnitude >> np.uint32(13)) & np.uint32(1)
+    normal = ((magnitude + np.uint32(0xFFF) + tie) >> np.uint32(13)) - np.uint32(112 << 10)
+    small = magnitude < np.uint32(0x38800000)  # 2**-14
+    # Scaling by a power of two is exact, and rint rounds ties to even: the count of 2**-24 steps.
+    steps = np.rint(np.where(small, magnitude, np.uint32(0)).view(np.float32) * np.float32(2.0**24)).astype(np.uint32)
+    rounded, nan = _specials(magnitude, np.where(small, steps, normal), FLOAT16.inf, saturate)
+    signed = rounded | ((u >> np.uint32(16)) & np.uint32(0x8000))
+    out: Bits = np.where(nan, np.uint32(0 if saturate else FLOAT16.nan), signed).astype(np.uint16)
+    return out
+
+
+def to_bf16(x: F32, saturate: bool) -> Bits:
+    """Round float32 values to BF16 patterns, ties to even, subnormals kept; NaN gives 0x7FC0, saturating +0."""
+    u = np.ascontiguousarray(x).view(np.uint32)
+    magnitude = u & np.uint32(0x7FFFFFFF)
+    tie = (magnitude >> np.uint32(16)) & np.uint32(1)
+    rounded, nan = _specials(magnitude, (magnitude + np.uint32(0x7FFF) + tie) >> np.uint32(16), BF16.inf, saturate)
+    signed = rounded | ((u >> np.uint32(16)) & np.uint32(0x8000))
+    out: Bits = np.where(nan, np.uint32(0 if saturate else BF16.nan), signed).astype(np.uint16)
+    return out
+
+
+def narrow(x: F32, v: Variant) -> Bits:
+    """Round a FLOAT result to the variant's float dtype, with its overflow mode."""
+    if v.dtype == "FLOAT":
+        return np.ascontiguousarray(x).view(np.uint32)
+    sat = saturates(FORMATS[v.dtype], v.arch, v.saturate)
+    return to_half(x, sat) if v.dtype == "FLOAT16" else to_bf16(x, sat)
+
+
+def to_integer(x: F32, v: Variant, rint: bool, dtype: str | None = None) -> Bits:
+    """Round to INT8 or INT32, clamped; NaN gives 0."""
+    low, high = INTEGERS[dtype or v.dtype]
+    wide = x.astype(np.float64)
+    whole = np.rint(wide) if rint else np.trunc(wide)
+    out: Bits = np.nan_to_num(np.clip(whole, low, high), nan=0.0).astype(BITS_DTYPE[dtype or v.dtype])
+    return out
+
+
+def const(text: str) -> np.float32:
+    """A decimal constant rounded once to FLOAT."""
+    bits = Arith(FLOAT, Variant("dav_2201", "FLOAT", False)).const(text)
+    value: np.float32 = np.uint32(bits).view(np.float32)
+    return value
+
+
+def flushed(x: F32, flush: bool) -> F32:
+    """Replace subnormals by zeros of their sign."""
+    return np.where(np.abs(x) < np.float32(2.0**-126), np.copysign(np.float32(0), x), x) if flush else x
+
+
+def flushes(v: Variant) -> bool:
+    """True if exp, log, log1p and div flush FLOAT subnormals on the variant's architecture."""
+    return Arith(FLOAT, v).flush
+
+
+def elementary(name: str, x: F32, v: Variant, flush: bool | None = None) -> F32:
+    """Correctly rounded exp, log or log1p of float32 values, special values as the scalar form.
+
+    float64 results are taken to be within 2**-48 of the truth, several times what NumPy states; values that round
+    differently at the two ends of that interval go to the scalar form one by one.
+    """
+    flush = flushes(v) if flush is None else flush
+    x = flushed(np.ascontiguousarray(x, np.float32), flush)
+    wide = getattr(np, name)(x.astype(np.float64))
+    low, high = (wide * (1.0 - 2.0**-48)).astype(np.float32), (wide * (1.0 + 2.0**-48)).astype(np.float32)
+    doubtful = np.flatnonzero((low != high) & ~np.isnan(wide))
+    if doubtful.size:
+        exact = getattr(Arith(FLOAT, v, flush=False), name)
+        patterns = [exact(int(b)) for b in x.ravel().view(np.uint32)[doubtful]]
+        low.ravel()[doubtful] = np.array(patterns, np.uint32).view(np.float32)
+    return flushed(low, flush)
+
+
+def div(a: F32, b: F32, flush: bool) -> F32:
+    """a / b, correctly rounded, with the flush of dav_3510 if asked."""
+    return flushed(flushed(a, flush) / flushed(b, flush), flush)
+
+
+def _step(native: bool, saturate: bool) -> Callable[[F32], F32]:
+    """What one arithmetic step does to its float32 result: nothing in FLOAT, a rounding in native FLOAT16."""
+    return (lambda x: widen("FLOAT16", to_half(x, saturate))) if native else (lambda x: x)
+
+
+def _load(bits: Bits, v: Variant) -> F32:
+    """Bring an argument of selu or selu_backward into the compute format."""
+    if v.dtype == "INT8":
+        return bits.astype(np.float32)
+    if v.dtype != "INT32":
+        return widen(v.dtype, bits)
+    if v.arch == "dav_3510" and v.numerics == "device":
+        # Exact up to 2**24; beyond, FLOAT16 overflows in any case: one rounding.
+        return widen("FLOAT16", to_half(bits.astype(np.float32), v.saturate))
+    return _from_int32(bits, v)
+
+
+def _from_int32(bits: Bits, v: Variant) -> F32:
+    nearest = bits.astype(np.float32)
+    if chosen(v.assume, "s32_f32_mode") == "rint":
+        return nearest
+    beyond = np.abs(nearest.astype(np.float64)) > np.abs(bits.astype(np.float64))
+    return np.where(beyond, np.nextafter(nearest, np.float32(0)), nearest)
+
+
+def selu_backward(g: Bits, y: Bits, v: Variant) -> Bits:
+    """Array form of `selu.selu_backward`; patterns (or integers) of `v.dtype` in and out."""
+    document = v.numerics == "document"
+    native = v.arch != "dav_3510" and v.dtype in ("FLOAT16", "INT8") and not document
+    step = _step(native, v.saturate)
+    with np.errstate(all="ignore"):
+        wg, wy = _load(g, v), _load(y, v)
+        scale, scale_alpha = step(np.atleast_1d(const(SCALE))), step(np.atleast_1d(const(SCALE_ALPHA)))
+        if document:
+            out = np.where(wy < 0, wg * (wy / const(SCALE) + const(ALPHA)), wg)
+        else:
+            b, c = step(wg * step(wy + scale_alpha)), step(wg * scale)
+            if v.arch == "dav_3510":
+                out = np.where(wy <= 0, b, c)
+            else:
+                zero = np.float32(0)
+                out = step(np.where(wy < 0, zero, c) + np.where(wy < 0, b, zero))
+        if v.dtype not in ("INT8", "INT32"):
+            return narrow(out, v)
+        if v.arch == "dav_3510" and not document:
+            return to_integer(widen("FLOAT16", to_half(out, v.saturate)), v, rint=True)
+        return to_integer(out, v, rint=False)
+
+
+@cache
+def _factors(v: Variant) -> F32:
+    """The 65,536 factors of a 16-bit LogSigmoidBackward, from the scalar form."""
+    values: F32 = np.array([scalar_log_sigmoid.factor(b, v) for b in range(1 << 16)], np.uint32).view(np.float32)
+    return values
+
+
+def _factor(x: F32, v: Variant) -> F32:
+    """Array form of `log_sigmoid.factor` for FLOAT."""
+    one = np.float32(1)
+    if v.numerics == "document":
+        return one / (one + elementary("exp", x, v, flush=False))
+    if v.arch in ("dav_1001", "dav_2002"):
+        return elementary("exp", -elementary("log", elementary("exp", x, v) + one, v), v)
+    e = elementary("exp", -np.abs(x), v)
+    if v.arch == "dav_3510":
+        return div(np.where(x < 0, one, e), e + one, flushes(v))
+    z = div(e, e + one, flushes(v))
+    out: F32 = np.where(x < 0, one - z, z)
+    return out
+
+
+def log_sigmoid_backward(g: Bits, x: Bits, v: Variant) -> Bits:
+    """Array form of `log_sigmoid.log_sigmoid_backward`; 16-bit dtypes use a table of scalar factors."""
+    with np.errstate(all="ignore"):
+        # The factor does not depend on the overflow mode: share the table.
+        factors = _factor(widen(v.dtype, x), v) if v.dtype == "FLOAT" else _factors(v._replace(saturate=False))[x]
+        return narrow(factors * widen(v.dtype, g), v)
+
+
+def selu(x: Bits, v: Variant) -> Bits:
+    """Array form of `selu.selu`."""
+    one, zero, scale, scale_alpha = np.float32(1), np.float32(0), const(SCALE), const(SCALE_ALPHA)
+    with np.errstate(all="ignore"):
+        if v.dtype not in ("INT8", "INT32"):
+            wide = widen(v.dtype, x)
+            return narrow(np.where(wide > 0, scale * wide, scale_alpha * (elementary("exp", wide, v) - one)), v)
+        wide = x.astype(np.float32) if v.dtype == "INT8" else _from_int32(x, v)
+        n = scale_alpha * (elementary("exp", np.minimum(wide, zero), v) - one)
+        p = scale * np.maximum(wide, zero)
+        if v.dtype == "INT32":
+            return to_integer(n + p, v, rint=v.arch == "dav_3510")
+        return to_integer(np.ceil(n) + p, v, rint=False, dtype="INT32").astype(np.int8)
+
+
+def log_sigmoid(x: Bits, v: Variant) -> Bits:
+    """Array form of `log_sigmoid.log_sigmoid`."""
+    with np.errstate(all="ignore"):
+        wide = widen(v.dtype, x)
+        log = elementary("log1p", elementary("exp", -np.abs(wide), v), v)
+        return narrow(np.where(wide <= 0, wide - log, -log), v)
