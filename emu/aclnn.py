@@ -1,9 +1,11 @@
 """Face 1: the aclnn two-phase contract with the names as in C.
 
-Out-parameters come first and the return code last; a (pointer, count) pair of C is one Python sequence in both directions; null is 0 or None; handles are positive
-ints, never reused. A wrong Python type raises TypeError before anything happens. Every failure leaves a message for aclGetRecentErrMsg.
+Out-parameters come first and the return code last; a (pointer, count) pair of C is one Python sequence in both
+directions; null is 0 or None; handles are positive ints, never reused. A wrong Python type raises TypeError before
+anything happens. Every failure leaves a message for aclGetRecentErrMsg.
 
-The functions are those of :mod:`emu.nnopbase` (data objects), :mod:`emu.nnopbase_executor` and :mod:`emu.opapi` (operators).
+The functions are those of :mod:`emu.nnopbase` (data objects), :mod:`emu.nnopbase_executor` and :mod:`emu.opapi`
+(operators).
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from emu import nnopbase, nnopbase_executor, opapi
+from emu.opdef.catalogue import OPERATORS
 from emu.runtime.errors import recent_message
 
 
@@ -31,5 +34,5 @@ __all__ = ["aclGetRecentErrMsg", *FUNCTIONS]
 
 
 def __getattr__(name: str) -> Any:
-    known = ", ".join(op.name for op in opapi.OPERATORS)
+    known = ", ".join(op.name for op in OPERATORS)
     raise AttributeError(f"emu.aclnn has no {name}; declared operators: {known}")

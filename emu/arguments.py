@@ -1,4 +1,5 @@
-"""Python arguments to C arguments: a wrong type raises TypeError, a number that the C type cannot hold OverflowError, before anything happens."""
+"""Python arguments to C arguments: a wrong type raises TypeError, a number that the C type cannot hold OverflowError,
+before anything happens."""
 
 from __future__ import annotations
 

@@ -126,8 +126,9 @@ def current() -> Config:
 def configure(**changes: Any) -> Config:
     """Change the named fields of the present Config and keep the others; returns the new one.
 
-    Raises TypeError with a suggestion for a name that is no field, ValueError for a bad value, and :class:`emu.AclError` (500001)
-    while a device is open: from its first aclrtSetDevice to its last aclrtResetDevice, or aclFinalize.
+    Raises TypeError with a suggestion for a name that is no field, ValueError for a bad value, and
+    :class:`emu.AclError` (500001) while a device is open: from its first aclrtSetDevice to its last aclrtResetDevice,
+    or aclFinalize.
     """
     global _current
     names = [f.name for f in fields(Config)]

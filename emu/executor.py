@@ -1,7 +1,7 @@
 """aclOpExecutor: what phase 1 hands over and phase 2 enqueues.
 
-Phase 1 (:func:`prepare`) runs every check in the declared order and makes a plan; phase 2 (:func:`submit`) puts addresses into the plan and pushes
-the launches on a stream. Nothing here computes and nothing here blocks.
+Phase 1 (:func:`prepare`) runs every check in the declared order and makes a plan; phase 2 (:func:`submit`) puts
+addresses into the plan and pushes the launches on a stream. Nothing here computes and nothing here blocks.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from ctypes import Array as CArray
 from ctypes import c_int64
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from emu.objects import Tensor
 from emu.opdef.spec import EMPTY
 from emu.plan import EMPTY_PLAN, Bound, Plan, Refused, Step, make
+from emu.runtime import cores
 from emu.status import AclnnStatus
 
 if TYPE_CHECKING:
@@ -64,8 +65,9 @@ class Executor:
 def prepare(bound: Bound, args: Sequence[Any], numerics: str, strict: bool) -> Executor | Refused:
     """Phase 1 after the handles are resolved: ``args`` are Tensor objects (None for a null pointer) and attributes, in order.
 
-    Returns an Executor, or what is wrong: nulls (161001) in the order of the parameters, then the declared checks (161002), then what only
-    the emulator can meet (a negative dimension), the empty shortcut, views outside their storage, refused products and impossible casts.
+    Returns an Executor, or what is wrong: nulls (161001) in the order of the parameters, then the declared checks
+    (161002), then what only the emulator can meet (a negative dimension), the empty shortcut, views outside their
+    storage, refused products and impossible casts.
     """
     for i in bound.places:
         if args[i] is None:
@@ -108,19 +110,10 @@ class Launch:
         self.grain = kernel.grain if unit == 1 else max(1, SPLIT_ELEMENTS // unit)
 
     def run(self) -> None:
-        _run(self.kernel.address, self.args, self.total, self.grain)
+        cores.run(self.kernel.address, self.args, self.total, self.grain)
 
 
-def _run(address: int, args: Any, total: int, grain: int) -> None:
-    """The first launch finds the cores; from then on this name is theirs."""
-    global _run
-    from emu.runtime.cores import run
-
-    _run = run
-    run(address, args, total, grain)
-
-
-@lru_cache(maxsize=None)
+@cache
 def _array_type(n: int) -> type[CArray[c_int64]]:
     return c_int64 * n
 
@@ -185,7 +178,9 @@ def _launch_name(ex: Executor, step: Step) -> str:
 def workspace_problem(ex: Executor, workspace: int, size: int) -> Refused | None:
     """Phase 2's look at the workspace argument."""
     if size > 0 and workspace == 0:
-        return Refused(NULLPTR, f"{ex.bound.op.name}: workspace is null but workspaceSize is {size}. The executor is spent: call phase 1 again.")
+        return Refused(
+            NULLPTR, f"{ex.bound.op.name}: workspace is null but workspaceSize is {size}. The executor is spent: call phase 1 again."
+        )
     needed = ex.plan.workspace
     if size < needed:
         return Refused(

@@ -1,7 +1,8 @@
 """The functions of libnnopbase: aclnn's data objects and executors, on handles.
 
-C names, out-parameters first, the code last. Create functions return the handle alone (0 when refused), destroy and set functions the code
-alone. Null is 0 or None; an int that is no live object of the right kind is 161002 with a message, a wrong Python type raises TypeError.
+C names, out-parameters first, the code last. Create functions return the handle alone (0 when refused), destroy and
+set functions the code alone. Null is 0 or None; an int that is no live object of the right kind is 161002 with a
+message, a wrong Python type raises TypeError.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from emu.arguments import INT32, UINT64, integer, integers, pointer, pointers, sequence
+from emu.arguments import INT32, integer, integers, pointer, pointers, sequence
 from emu.objects import BoolArray, FloatArray, IntArray, Scalar, ScalarList, Tensor, TensorList
 from emu.runtime.errors import fail_aclnn
 from emu.runtime.handles import lookup, register, release
@@ -53,13 +54,12 @@ def _tensor_fields(view_dims: Any, data_type: Any, strides: Any, offset: Any, fm
     )
 
 
-def aclCreateTensor(
-    view_dims: Any, data_type: Any, strides: Any, offset: Any, format: Any, storage_dims: Any, data: Any
-) -> int:
+def aclCreateTensor(view_dims: Any, data_type: Any, strides: Any, offset: Any, format: Any, storage_dims: Any, data: Any) -> int:
     """A tensor descriptor over device memory at ``data`` (its storage's base; 0 or None: to be filled later).
 
-    ``strides`` and ``offset`` are in elements, None strides mean contiguous. As on real cards nothing is checked here: not the data type, the format,
-    signs, bounds or alignment. 0 with a message when the strides are not as many as the dimensions.
+    ``strides`` and ``offset`` are in elements, None strides mean contiguous. As on real cards nothing is checked
+    here: not the data type, the format, signs, bounds or alignment. 0 with a message when the strides are not as many
+    as the dimensions.
     """
     values = _tensor_fields(view_dims, data_type, strides, offset, format, storage_dims, data)
     if values[2] is not None and len(values[2]) != len(values[0]):
@@ -68,9 +68,7 @@ def aclCreateTensor(
     return register(Tensor(*values))
 
 
-def aclInitTensor(
-    tensor: Any, view_dims: Any, data_type: Any, strides: Any, offset: Any, format: Any, storage_dims: Any, data: Any
-) -> int:
+def aclInitTensor(tensor: Any, view_dims: Any, data_type: Any, strides: Any, offset: Any, format: Any, storage_dims: Any, data: Any) -> int:
     """Give an existing tensor new fields, as :func:`aclCreateTensor`. Null → 161001."""
     values = _tensor_fields(view_dims, data_type, strides, offset, format, storage_dims, data)
     found = find(pointer(tensor, "tensor"), Tensor, "aclInitTensor")
@@ -95,7 +93,10 @@ def _destroy(handle: Any, kind: type[Any], function: str) -> int:
 
 
 def aclDestroyTensor(tensor: Any) -> int:
-    """Forget the descriptor, never the device memory. Null → 0; destroyed already → 161002 (a real library corrupts its heap)."""
+    """Forget the descriptor, never the device memory.
+
+    Null → 0; destroyed already → 161002 (a real library corrupts its heap).
+    """
     return _destroy(tensor, Tensor, "aclDestroyTensor")
 
 
@@ -158,7 +159,10 @@ def aclSetRawTensorAddr(tensor: Any, addr: Any) -> int:
 
 
 def aclCreateScalar(value: Any, data_type: Any) -> int:
-    """A host number in a data type, rounded to nearest even. 0 with a message for None or a type that scalars cannot have."""
+    """A host number in a data type, rounded to nearest even.
+
+    0 with a message for None or a type that scalars cannot have.
+    """
     dtype = integer(data_type, "data_type", INT32)
     if value is None:
         fail_aclnn(_NULLPTR, "aclCreateScalar: the value is null.")
@@ -274,7 +278,10 @@ def _destroy_list(handle: Any, kind: type[Any], destroy_element: Callable[[int],
 
 
 def aclDestroyTensorList(tensors: Any) -> int:
-    """Destroys the contained tensors too. 161002 with a message when one of them was destroyed apart: a double free on real cards."""
+    """Destroys the contained tensors too.
+
+    161002 with a message when one of them was destroyed apart: a double free on real cards.
+    """
     return _destroy_list(tensors, TensorList, aclDestroyTensor, "aclDestroyTensorList")
 
 

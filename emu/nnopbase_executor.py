@@ -1,4 +1,5 @@
-"""The executor functions of libnnopbase: repeatable executors, address setters, destruction; and aclnnInit, aclnnFinalize."""
+"""The executor functions of libnnopbase: repeatable executors, address setters, destruction; and aclnnInit,
+aclnnFinalize."""
 
 from __future__ import annotations
 
@@ -29,13 +30,18 @@ def aclSetAclOpExecutorRepeatable(executor: Any) -> int:
         return fail_aclnn(_INNER_NULLPTR, "aclSetAclOpExecutorRepeatable: the executor is null.")
     found = lookup(number, Executor)
     if found is None:
-        return fail_aclnn(_INNER, f"aclSetAclOpExecutorRepeatable: {number:#x} is no live executor; phase 2 spends one that is not repeatable.")
+        return fail_aclnn(
+            _INNER, f"aclSetAclOpExecutorRepeatable: {number:#x} is no live executor; phase 2 spends one that is not repeatable."
+        )
     found.repeatable = True
     return 0
 
 
 def aclDestroyAclOpExecutor(executor: Any) -> int:
-    """Free a repeatable executor, or one that phase 2 never ran. Null → 561103; spent, destroyed or unknown → 561000."""
+    """Free a repeatable executor, or one that phase 2 never ran.
+
+    Null → 561103; spent, destroyed or unknown → 561000.
+    """
     number = pointer(executor, "executor")
     if number == 0:
         return fail_aclnn(_INNER_NULLPTR, "aclDestroyAclOpExecutor: the executor is null.")
@@ -63,19 +69,28 @@ def _set_address(executor: Any, tensor: Any, addr: Any, function: str, places: C
 
 
 def aclSetInputTensorAddr(executor: Any, index: Any, tensor: Any, addr: Any) -> int:
-    """The next runs read ``tensor`` at another device address. Null → 561103. ``index`` is not looked at, as in real libraries."""
+    """The next runs read ``tensor`` at another device address.
+
+    Null → 561103. ``index`` is not looked at, as in real libraries.
+    """
     integer(index, "index", UINT64)
     return _set_address(executor, tensor, addr, "aclSetInputTensorAddr", lambda ex: ex.bound.places)
 
 
 def aclSetOutputTensorAddr(executor: Any, index: Any, tensor: Any, addr: Any) -> int:
-    """The next runs write ``tensor`` at another device address. Null → 561103. ``index`` is not looked at, as in real libraries."""
+    """The next runs write ``tensor`` at another device address.
+
+    Null → 561103. ``index`` is not looked at, as in real libraries.
+    """
     integer(index, "index", UINT64)
     return _set_address(executor, tensor, addr, "aclSetOutputTensorAddr", lambda ex: ex.bound.places)
 
 
 def aclSetTensorAddr(executor: Any, index: Any, tensor: Any, addr: Any) -> int:
-    """The next runs find ``tensor`` at another device address. Null → 561103. ``index`` is not looked at, as in real libraries."""
+    """The next runs find ``tensor`` at another device address.
+
+    Null → 561103. ``index`` is not looked at, as in real libraries.
+    """
     integer(index, "index", UINT64)
     return _set_address(executor, tensor, addr, "aclSetTensorAddr", lambda ex: ex.bound.places)
 
@@ -112,7 +127,8 @@ def aclSetDynamicTensorAddr(executor: Any, ir_index: Any, relative_index: Any, t
 def aclnnInit(config_path: Any) -> int:
     """Initialise aclnn without aclInit; both together are fine. None or "" means no configuration.
 
-    The file is JSON, ``{"op_debug_config": {"enable_debug_kernel": "on"}}``; one that is missing or no JSON object → 161002.
+    The file is JSON, ``{"op_debug_config": {"enable_debug_kernel": "on"}}``; one that is missing or no JSON object →
+    161002.
     """
     if config_path is None or config_path == "":
         return 0

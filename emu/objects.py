@@ -1,7 +1,8 @@
 """aclTensor, aclScalar, arrays and lists: descriptors on the host, never device memory.
 
-The rules are CANN's: aclCreateTensor checks next to nothing (no dtype, format, sign, bounds or alignment check), lists own their
-elements, and destroying a descriptor never touches the device buffer. What a descriptor means is decided when an operator uses it.
+The rules are CANN's: aclCreateTensor checks next to nothing (no dtype, format, sign, bounds or alignment check),
+lists own their elements, and destroying a descriptor never touches the device buffer. What a descriptor means is
+decided when an operator uses it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ PRIVATE_FORMATS = frozenset({3, 4, 12, 29, 32, 33, 50, 51, 52, 53, 54})
 
 
 def row_major(dims: Sequence[int]) -> tuple[int, ...]:
-    """Element strides of a contiguous tensor of this shape; a dimension of 0 counts as 1, so that strides stay positive."""
+    """Element strides of a contiguous tensor of this shape; a dimension of 0 counts as 1, so that strides stay
+    positive."""
     strides = [1] * len(dims)
     for i in range(len(dims) - 2, -1, -1):
         strides[i] = strides[i + 1] * max(dims[i + 1], 1)
@@ -29,9 +31,10 @@ def row_major(dims: Sequence[int]) -> tuple[int, ...]:
 class Tensor:
     """aclTensor: shape, strides and offset in elements; ``data`` is the storage's device base address.
 
-    ``numel`` and ``contiguous`` follow CANN: strides of dimensions of size 1 do not matter, 0 or 1 elements and private formats are
-    contiguous, and the offset may be anything. ``low`` and ``high`` are the first and last element that the view reaches,
-    counted from ``data``; they mean nothing when ``numel`` is 0. ``negative`` tells of a negative dimension, which no operator takes.
+    ``numel`` and ``contiguous`` follow CANN: strides of dimensions of size 1 do not matter, 0 or 1 elements and
+    private formats are contiguous, and the offset may be anything. ``low`` and ``high`` are the first and last
+    element that the view reaches, counted from ``data``; they mean nothing when ``numel`` is 0. ``negative`` tells of
+    a negative dimension, which no operator takes.
     """
 
     __slots__ = (
@@ -172,7 +175,8 @@ def _real(value: complex) -> float:
 
 
 def _pack_float(code: str, value: float) -> bytes:
-    """FLOAT or FLOAT16 bytes, rounded once to nearest even; overflow is infinity as in a C cast, where struct would raise."""
+    """FLOAT or FLOAT16 bytes, rounded once to nearest even; overflow is infinity as in a C cast, where struct would
+    raise."""
     try:
         return struct.pack("<" + code, value)
     except OverflowError:

@@ -107,8 +107,9 @@ def phase_two(op: Operator) -> Callable[..., int]:
     run.__name__ = run.__qualname__ = op.name
     run.__doc__ = (
         f"Phase 2 of {op.name}: enqueues the work on the stream (0 or None: the default stream) and returns at once.\n\n"
-        "0 means submitted. Null executor 161001; spent, destroyed or unknown executor 561000; null workspace with a size 161001; workspace smaller "
-        "than phase 1 said 161002; no context, or a stream of another context, 361001. The executor is spent in every case."
+        "0 means submitted. Null executor 161001; spent, destroyed or unknown executor 561000; null workspace with a size 161001; "
+        "workspace smaller than phase 1 said 161002; no context, or a stream of another context, 361001. "
+        "The executor is spent in every case."
     )
     return run
 
@@ -121,7 +122,8 @@ def execute(name: str, workspace: int, size: int, executor: int, stream: int) ->
     if ex is None or (not ex.repeatable and release(executor) is None):
         return fail_aclnn(
             _INNER,
-            f"{name}: {executor:#x} is no live executor. One that is not repeatable serves one run of phase 2; a real library uses freed memory here.",
+            f"{name}: {executor:#x} is no live executor. One that is not repeatable serves one run of phase 2; "
+            "a real library uses freed memory here.",
         )
     problem = workspace_problem(ex, workspace, size)
     if problem is not None:

@@ -1,15 +1,16 @@
 """Face 2: NumPy in, NumPy out, exceptions instead of codes; one function for each declared operator, through the same two phases.
 
-``emu.ops.selu_backward(grad, result)``, ``emu.ops.softmax_backward(grad, output, dim)`` and so on; ``dir(emu.ops)`` lists them.
+``emu.ops.selu_backward(grad, result)``, ``emu.ops.softmax_backward(grad, output, dim)`` and so on; ``dir(emu.ops)``
+lists them.
 
-The arrays of one call are its device memory: nothing is copied that the contract does not copy. No device has to be open, and an open one
-is not touched.
+The arrays of one call are its device memory: nothing is copied that the contract does not copy. No device has to be
+open, and an open one is not touched.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from inspect import Parameter, Signature
 from typing import Any
 
@@ -41,7 +42,10 @@ _CODES = {t: int(code) for code, t in NUMPY_TYPES.items()}
 
 
 def data_type(array: NDArray[Any], name: str, *, written: bool = False) -> int:
-    """The aclDataType of an array. A bare uint16 array is refused as an input: it may be BF16, FLOAT16 bits or numbers."""
+    """The aclDataType of an array.
+
+    A bare uint16 array is refused as an input: it may be BF16, FLOAT16 bits or numbers.
+    """
     code = _CODES.get(array.dtype)
     if code is not None:
         return code
@@ -120,7 +124,10 @@ def descriptor(array: NDArray[Any], name: str, *, written: bool = False) -> Tens
 
 
 def run(op: Operator, values: list[Any], soc: str | None, numerics: str | None, out: NDArray[Any] | None) -> NDArray[Any]:
-    """Both phases of an operator on arrays. Raises :class:`emu.AclError` with the code that the functions would return."""
+    """Both phases of an operator on arrays.
+
+    Raises :class:`emu.AclError` with the code that the functions would return.
+    """
     now = config.current()
     soc_name = now.soc if soc is None else _known_soc(soc)
     mode = now.numerics if numerics is None else _known_numerics(numerics)
@@ -139,9 +146,7 @@ def run(op: Operator, values: list[Any], soc: str | None, numerics: str | None, 
         else:
             args.append(None)
     result = _result_array(op, arrays, out)
-    for i, p in enumerate(op.params):
-        if args[i] is None:
-            args[i] = descriptor(result, "out", written=True)
+    args = [descriptor(result, "out", written=True) if a is None else a for a in args]
     space.add("out", result)
     for name, array in arrays.items():
         space.add(name, array)
@@ -168,7 +173,8 @@ def _attribute(value: Any, p: Param) -> int:
 
 
 def _result_array(op: Operator, arrays: dict[str, NDArray[Any]], out: NDArray[Any] | None) -> NDArray[Any]:
-    """The array that is written: the given ``out``, the in-out argument itself, or a new one shaped as the first input."""
+    """The array that is written: the given ``out``, the in-out argument itself, or a new one shaped as the first
+    input."""
     if op.output.role is Role.INOUT:
         result = arrays[op.output.name]
     elif out is not None:
@@ -195,7 +201,7 @@ def _known_numerics(numerics: str) -> str:
     return numerics
 
 
-@lru_cache(maxsize=None)
+@cache
 def function(op: Operator) -> Callable[..., NDArray[Any]]:
     """The Python function of an operator: ``selu_backward(grad, result, *, soc=None, numerics=None, out=None)``."""
     inputs = [p for p in op.params if p.role in (Role.IN, Role.INOUT, Role.ATTR)]
@@ -220,7 +226,11 @@ def function(op: Operator) -> Callable[..., NDArray[Any]]:
 def _doc(op: Operator, inputs: list[Param], inplace: bool) -> str:
     tensors = ", ".join(p.python for p in inputs if p.is_tensor)
     dtypes = ", ".join(dtype_name(DataType[t]) for t in op.dtypes)
-    where = "The array is overwritten and returned." if inplace else "``out``, if given, is written and returned; otherwise a new array of the input's shape and dtype."
+    where = (
+        "The array is overwritten and returned."
+        if inplace
+        else "``out``, if given, is written and returned; otherwise a new array of the input's shape and dtype."
+    )
     return (
         f"{op.summary}\n\n{tensors}: arrays of {dtypes} (BF16: ml_dtypes.bfloat16), any strides. {where}\n"
         "``soc`` and ``numerics`` default to the present Config. Raises emu.AclError with the code of the two-phase call."

@@ -1,13 +1,13 @@
 """From checked arguments to launches: contiguous copies → kernel → cast → view copy, with the intermediates laid out in the workspace.
 
-A plan holds no addresses. An operand is a number: ``k ≥ 0`` is the tensor at place k of phase 1's arguments, ``~b`` (negative) is byte b of the
-workspace. Phase 2 puts addresses in their place.
+A plan holds no addresses. An operand is a number: ``k ≥ 0`` is the tensor at place k of phase 1's arguments, ``~b``
+(negative) is byte b of the workspace. Phase 2 puts addresses in their place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -46,10 +46,12 @@ class KernelRef:
         return self._found[saturate] or self._load(saturate)
 
     def _load(self, saturate: bool) -> Kernel:
-        from emu.kernel_cache import build
         from emu_kernels.variant import Variant
 
+        from emu.kernel_cache import build
+
         b = build()
+        found: Kernel
         if self.kind == "copy":
             found = b.strided_copy(self.key[0])
         elif self.kind == "cast":
@@ -63,14 +65,15 @@ class KernelRef:
         return found
 
 
-@lru_cache(maxsize=None)
+@cache
 def kernel_ref(kind: str, *key: Any) -> KernelRef:
     """The one KernelRef of a kind and key."""
     return KernelRef(kind, key)
 
 
 class Step(NamedTuple):
-    """One launch: ``operands`` then ``sizes`` are the kernel's arguments; it works on ``total`` units of ``unit`` elements each."""
+    """One launch: ``operands`` then ``sizes`` are the kernel's arguments; it works on ``total`` units of ``unit``
+    elements each."""
 
     kernel: KernelRef
     operands: tuple[int, ...]
@@ -101,13 +104,13 @@ class Bound:
         self.checks: tuple[BoundCheck, ...] = tuple(c for check in op.checks if (c := check(binding)) is not None)
         self.tensors = tuple((i, p) for i, p in enumerate(op.params) if p.is_tensor)
         self.places = tuple(i for i, _ in self.tensors)
-        self.empty = tuple(binding.index(name) for name in op.empty)
+        self.empty = tuple(binding.place(name) for name in op.empty)
         flow = op.flow
-        self.inputs = tuple(binding.index(name) for name in flow.inputs)
-        self.output = binding.index(flow.output)
-        self.dtype_of = binding.index(flow.dtype_of)
-        self.dim = None if flow.dim is None else binding.index(flow.dim)
-        self.cast_first = None if flow.cast_first is None else binding.index(flow.cast_first)
+        self.inputs = tuple(binding.place(name) for name in flow.inputs)
+        self.output = binding.place(flow.output)
+        self.dtype_of = binding.place(flow.dtype_of)
+        self.dim = None if flow.dim is None else binding.place(flow.dim)
+        self.cast_first = None if flow.cast_first is None else binding.place(flow.cast_first)
         self.touched = tuple(dict.fromkeys((self.output, *self.inputs)))
         self.tiling = op.tiling_bytes.get(soc.family)
         self.refused = op.refused.get(soc.family)
@@ -123,7 +126,7 @@ class Bound:
         )
 
 
-@lru_cache(maxsize=None)
+@cache
 def bind(op_name: str, soc_name: str) -> Bound:
     """The one Bound of an operator and a product."""
     from emu.opdef.catalogue import operator
@@ -216,8 +219,7 @@ def _general(bound: Bound, args: Sequence[Any], numerics: str, dtype: int) -> Pl
     if last_cast and (out.dtype not in CAST_TARGETS or (out.dtype == DataType.BF16 and not bound.soc.bf16)):
         return Refused(
             561103,
-            f"Cast from {dt(dtype)} to {dt(out.dtype)} is not possible on {bound.soc.name}: "
-            f"give {bound.op.output.name} another data type.",
+            f"Cast from {dt(dtype)} to {dt(out.dtype)} is not possible on {bound.soc.name}: give {bound.op.output.name} another data type.",
         )
     target: tuple[str, int] = ("arg", bound.output)
     produced = target
@@ -253,4 +255,5 @@ def _copy_sizes(tensor: Tensor, *, gather: bool) -> tuple[int, ...]:
     item = tensor.itemsize
     view = tuple(s * item for s in tensor.strides)
     dense = tuple(s * item for s in row_major(tensor.dims))
-    return (len(tensor.dims), *tensor.dims, *((dense, view) if gather else (view, dense)))
+    destination, source = (dense, view) if gather else (view, dense)
+    return (len(tensor.dims), *tensor.dims, *destination, *source)

@@ -1,7 +1,7 @@
 """Return codes of the ACL runtime and of aclnn: the field's own names and numbers.
 
-The first digit tells the category: 1 the caller, 2 a resource or an unsupported feature, 3 business, 5 the inside or the
-device. Numbers and names are those of CANN's public headers (ACL 1.17.0) and of its return-code pages.
+The first digit tells the category: 1 the caller, 2 a resource or an unsupported feature, 3 business, 5 the inside or
+the device. Numbers and names are those of CANN's public headers (ACL 1.17.0) and of its return-code pages.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The layout of a workspace: intermediates that never live at the same time share a bucket.
 
-Rules as in CANN's allocator (opbase memory_allocator.cpp, facts only): sizes are rounded by :func:`align`; a new tensor goes into the last
-bucket whose occupant is not needed any more by the kernel that produces it; a bucket is as large as its largest member.
+Rules as in CANN's allocator (opbase memory_allocator.cpp, facts only): sizes are rounded by :func:`align`; a new
+tensor goes into the last bucket whose occupant is not needed any more by the kernel that produces it; a bucket is as
+large as its largest member.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ def align(size: int) -> int:
 
 
 class Layout:
-    """Intermediates in the order in which kernels produce them; :meth:`place` gives offsets once every lifetime is known."""
+    """Intermediates in the order in which kernels produce them; :meth:`place` gives offsets once every lifetime is
+    known."""
 
     def __init__(self) -> None:
         self._members: list[list[int]] = []
 
     def add(self, size: int, first: int, last: int) -> int:
-        """An intermediate of ``size`` bytes that kernel ``first`` produces and kernel ``last`` reads last; returns its number."""
+        """An intermediate of ``size`` bytes that kernel ``first`` produces and kernel ``last`` reads last; returns
+        its number."""
         self._members.append([align(size), first, last])
         return len(self._members) - 1
 

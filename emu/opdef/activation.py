@@ -1,7 +1,8 @@
 """Declarations of the activations: Selu and LogSigmoid, forward and backward.
 
-Facts: interface and order of the checks from the public operator documents and operator sources (ops-nn, activation/*/op_api). Real cards check
-neither format nor rank of these operators, and LogSigmoidBackward's buffer only for null.
+Facts: interface and order of the checks from the public operator documents and operator sources (ops-nn,
+activation/*/op_api). Real cards check neither format nor rank of these operators, and LogSigmoidBackward's buffer
+only for null.
 """
 
 from __future__ import annotations

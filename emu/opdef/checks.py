@@ -16,7 +16,7 @@ def same_dtype(a: str, b: str) -> Check:
     """Both tensors have one data type."""
 
     def bind(to: Binding) -> BoundCheck:
-        i, j = to.index(a), to.index(b)
+        i, j = to.place(a), to.place(b)
 
         def check(args: Sequence[Any]) -> str | None:
             x, y = args[i].dtype, args[j].dtype
@@ -36,7 +36,7 @@ def dtype_supported(*names: str) -> Check:
         known = to.op.dtypes_on(to.soc)
         codes = frozenset(int(DataType[name]) for name in known)
         listed = ",".join(dt(DataType[name]) for name in known)
-        where = [(name, to.index(name)) for name in names]
+        where = [(name, to.place(name)) for name in names]
 
         def check(args: Sequence[Any]) -> str | None:
             for name, i in where:
@@ -58,7 +58,7 @@ def no_bf16_without_support(name: str) -> Check:
     def bind(to: Binding) -> BoundCheck | None:
         if to.soc.bf16:
             return None
-        i = to.index(name)
+        i = to.place(name)
 
         def check(args: Sequence[Any]) -> str | None:
             if args[i].dtype == DataType.BF16:
@@ -74,16 +74,13 @@ def same_shape(a: str, b: str) -> Check:
     """Both tensors have one view shape."""
 
     def bind(to: Binding) -> BoundCheck:
-        i, j = to.index(a), to.index(b)
+        i, j = to.place(a), to.place(b)
 
         def check(args: Sequence[Any]) -> str | None:
             x, y = args[i], args[j]
             if x.dims == y.dims:
                 return None
-            return (
-                f"Expected tensor for {b} to have same size as tensor for {a}, "
-                f"but {y.shape_text()} does not equal {x.shape_text()}."
-            )
+            return f"Expected tensor for {b} to have same size as tensor for {a}, but {y.shape_text()} does not equal {x.shape_text()}."
 
         return check
 
@@ -94,7 +91,7 @@ def dim_in_range(dim: str, name: str) -> Check:
     """−n ≤ dim < n, n being the tensor's rank, 1 for a scalar."""
 
     def bind(to: Binding) -> BoundCheck:
-        i, j = to.index(dim), to.index(name)
+        i, j = to.place(dim), to.place(name)
 
         def check(args: Sequence[Any]) -> str | None:
             n = len(args[j].dims) or 1
@@ -111,7 +108,7 @@ def max_rank(*names: str, limit: int = 8) -> Check:
     """At most ``limit`` dimensions."""
 
     def bind(to: Binding) -> BoundCheck:
-        where = [(name, to.index(name)) for name in names]
+        where = [(name, to.place(name)) for name in names]
 
         def check(args: Sequence[Any]) -> str | None:
             for name, i in where:
@@ -129,7 +126,7 @@ def castable(source: str, target: str) -> Check:
     floating = frozenset(int(t) for t in (DataType.FLOAT, DataType.FLOAT16, DataType.BF16, DataType.DOUBLE))
 
     def bind(to: Binding) -> BoundCheck:
-        i, j = to.index(source), to.index(target)
+        i, j = to.place(source), to.place(target)
 
         def check(args: Sequence[Any]) -> str | None:
             if args[j].dtype in floating and (to.soc.bf16 or args[j].dtype != DataType.BF16):
@@ -147,7 +144,7 @@ def empty_skips_rest(*names: str, but: str = "") -> Check:
     def bind(to: Binding) -> BoundCheck | None:
         if to.soc.family == but:
             return None
-        where = [to.index(name) for name in names]
+        where = [to.place(name) for name in names]
 
         def check(args: Sequence[Any]) -> str | None:
             for i in where:

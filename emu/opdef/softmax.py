@@ -1,7 +1,8 @@
 """Declarations of the softmax family.
 
-Facts: interface and order of the checks from the public operator documents and operator sources (ops-nn, activation/softmax_grad/op_api and sisters).
-SoftmaxBackward never looks at the data type of ``out``: the result is cast to it.
+Facts: interface and order of the checks from the public operator documents and operator sources (ops-nn,
+activation/softmax_grad/op_api and sisters). SoftmaxBackward never looks at the data type of ``out``: the result is
+cast to it.
 """
 
 from __future__ import annotations
@@ -84,9 +85,7 @@ LOG_SOFTMAX = Operator(
         same_shape("self", "out"),
     ),
     empty=("self",),
-    flow=Flow(
-        name="log_softmax", kind="rows", inputs=("self",), output="out", dtype_of="out", dim="dim", cast_first="self"
-    ),
+    flow=Flow(name="log_softmax", kind="rows", inputs=("self",), output="out", dtype_of="out", dim="dim", cast_first="self"),
     assumptions=(*_ORDER, "elementary_rn", "exp_subnormal", "forward_all_archs", "softmax_f64", "cast_targets"),
 )
 

@@ -1,4 +1,7 @@
-"""What a declaration of an operator says. Everything else is derived from it: phase 1, phase 2, Python functions, C headers, the CLI."""
+"""What a declaration of an operator says.
+
+Everything else is derived from it: phase 1, phase 2, Python functions, C headers, the CLI.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +79,7 @@ class Binding(NamedTuple):
     op: Operator
     soc: SocProfile
 
-    def index(self, name: str) -> int:
+    def place(self, name: str) -> int:
         """Position of a parameter in phase 1's argument list."""
         return next(i for i, p in enumerate(self.op.params) if p.name == name)
 
@@ -93,8 +96,9 @@ EMPTY = "\0empty"
 class Flow:
     """How the operator is computed: one kernel over the named tensors.
 
-    ``kind`` is "elementwise" or "rows"; rows reduce along the attribute ``dim``. ``cast_first`` names the input that is cast to the
-    output's dtype before the kernel runs; otherwise the kernel's dtype is ``dtype_of``'s, and a different output dtype is a Cast after it.
+    ``kind`` is "elementwise" or "rows"; rows reduce along the attribute ``dim``. ``cast_first`` names the input that
+    is cast to the output's dtype before the kernel runs; otherwise the kernel's dtype is ``dtype_of``'s, and a
+    different output dtype is a Cast after it.
     """
 
     name: str
@@ -110,11 +114,12 @@ class Flow:
 class Operator:
     """One declaration. Field by field:
 
-    ``name`` is the C name, ``stem`` that of its header; ``params`` phase 1's parameters in order; ``dtypes`` what the operator takes (BF16
-    only on products that have it); ``checks`` phase 1's checks after the null checks, in order; ``empty`` the tensors of which one empty makes
-    the call a success that launches nothing; ``flow`` the computation; ``contiguous_code`` the code of a view outside its storage; ``refused`` maps a
-    family of products that the operator's document marks unsupported to what real cards are known to do; ``tiling_bytes`` the workspace that
-    a family's kernel asks for itself; ``assumptions`` the named assumptions that its results rest on.
+    ``name`` is the C name, ``stem`` that of its header; ``params`` phase 1's parameters in order; ``dtypes`` what the
+    operator takes (BF16 only on products that have it); ``checks`` phase 1's checks after the null checks, in order;
+    ``empty`` the tensors of which one empty makes the call a success that launches nothing; ``flow`` the computation;
+    ``contiguous_code`` the code of a view outside its storage; ``refused`` maps a family of products that the
+    operator's document marks unsupported to what real cards are known to do; ``tiling_bytes`` the workspace that a
+    family's kernel asks for itself; ``assumptions`` the named assumptions that its results rest on.
     """
 
     name: str

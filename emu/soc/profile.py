@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
@@ -70,7 +70,7 @@ def known_socs() -> tuple[str, ...]:
     return tuple(_tables())
 
 
-@lru_cache(maxsize=None)
+@cache
 def profile(name: str) -> SocProfile:
     """The profile of one SoC.
 
