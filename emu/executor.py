@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from ctypes import Array as CArray
 from ctypes import c_int64
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from emu.objects import Tensor
 from emu.opdef.spec import EMPTY
 from emu.plan import EMPTY_PLAN, Bound, Plan, Refused, Step, make
 from emu.runtime import cores
-from emu.status import AclnnStatus
+from emu.status import AclError, AclnnStatus
 
 if TYPE_CHECKING:
     from emu_kernels.variant import Kernel
@@ -90,10 +90,19 @@ def prepare(bound: Bound, args: Sequence[Any], numerics: str, strict: bool) -> E
     return Executor(bound, args, plan)
 
 
-class Fault(NamedTuple):
-    """Why a launch does nothing: the device would raise an exception here."""
+class Fault:
+    """A launch that does nothing but raise the device exception that a real card would raise, in stream order."""
 
-    text: str
+    __slots__ = ("code", "name", "text", "work")
+
+    def __init__(self, name: str, code: int, text: str) -> None:
+        self.name = name
+        self.code = code
+        self.text = text
+        self.work = 1
+
+    def run(self) -> None:
+        raise AclError(self.code, self.text)
 
 
 class Launch:
@@ -118,7 +127,7 @@ def _array_type(n: int) -> type[CArray[c_int64]]:
     return c_int64 * n
 
 
-def operand_faults(ex: Executor, space: AddressSpace, workspace: int) -> Fault | None:
+def operand_faults(ex: Executor, space: AddressSpace, workspace: int) -> str | None:
     """Looks at every byte that the launches can reach: each operand and the workspace must lie in one live block."""
     find = space.find
     for i in ex.plan.touched:
@@ -133,22 +142,20 @@ def operand_faults(ex: Executor, space: AddressSpace, workspace: int) -> Fault |
             return _operand_fault(ex, i, start, nbytes, space)
     size = ex.plan.workspace
     if size and (find(workspace, size) is None or workspace % 8):
-        return Fault(
+        return (
             f"{ex.bound.op.name}: the workspace, {size} bytes at {workspace:#x}, is not in one live allocation of the current device; "
             f"{space.nearest(workspace)}."
         )
     return None
 
 
-def _operand_fault(ex: Executor, place: int, start: int, nbytes: int, space: AddressSpace) -> Fault:
+def _operand_fault(ex: Executor, place: int, start: int, nbytes: int, space: AddressSpace) -> str:
     tensor: Tensor = ex.args[place]
     name = ex.bound.names[place]
     where = f"{ex.bound.op.name}: tensor {name} (shape {tensor.shape_text()}, strides {list(tensor.strides)}, offset {tensor.offset}) "
     if space.find(start, nbytes) is not None:
-        return Fault(where + f"starts at {start:#x}, which is no multiple of its element size {tensor.itemsize}.")
-    return Fault(
-        where + f"reaches {nbytes} bytes at {start:#x}, which are not in one live allocation of the current device; {space.nearest(start)}."
-    )
+        return where + f"starts at {start:#x}, which is no multiple of its element size {tensor.itemsize}."
+    return where + f"reaches {nbytes} bytes at {start:#x}, not in one live allocation of the current device; {space.nearest(start)}."
 
 
 def launches(ex: Executor, space: AddressSpace, workspace: int, saturate: bool) -> list[Launch]:
@@ -196,8 +203,7 @@ def submit(
     workspace: int,
     space: AddressSpace,
     saturate: bool,
-    enqueue: Callable[[Launch], object],
-    fault: Callable[[str], object],
+    enqueue: Callable[[Launch | Fault], object],
 ) -> None:
     """Phase 2's end: enqueue the launches, or the fault that the device would raise; no memory changes then."""
     ex.runs += 1
@@ -205,7 +211,7 @@ def submit(
         return
     problem = operand_faults(ex, space, workspace)
     if problem is not None:
-        fault(problem.text)
+        enqueue(Fault(ex.bound.op.name, ex.bound.soc.fault_code, problem))
         return
     for launch in launches(ex, space, workspace, saturate):
         enqueue(launch)

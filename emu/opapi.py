@@ -136,7 +136,7 @@ def execute(name: str, workspace: int, size: int, executor: int, stream: int) ->
     target = streams.resolve(stream, ctx)
     if isinstance(target, int):
         return fail_aclnn(_RUNTIME, f"{name}: stream {stream:#x} cannot take the launch: {name_of(target)} ({target}).")
-    submit(ex, workspace, ctx.device.memory, target.saturate, target.enqueue, target.enqueue_fault)
+    submit(ex, workspace, ctx.device.memory, target.saturate, target.enqueue)
     return 0
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emu import config
-from emu.executor import Launch, prepare, submit
+from emu.executor import Fault, Launch, prepare, submit
 from emu.objects import Tensor
 from emu.opdef.catalogue import OPERATORS, operator
 from emu.opdef.spec import Operator, Param, Role
@@ -158,12 +158,13 @@ def run(op: Operator, values: list[Any], soc: str | None, numerics: str | None, 
         buffer = np.empty(made.plan.workspace + 64, np.uint8)
         workspace = -(-buffer.__array_interface__["data"][0] // 64) * 64
         space.add("workspace", buffer)
-    submit(made, workspace, space, profile(soc_name).saturates, Launch.run, _raise_fault)
+    submit(made, workspace, space, profile(soc_name).saturates, _now)
     return result
 
 
-def _raise_fault(text: str) -> None:
-    raise AclError(507035, text)
+def _now(task: Launch | Fault) -> None:
+    """The queue of a call that waits for its result."""
+    task.run()
 
 
 def _attribute(value: Any, p: Param) -> int:
