@@ -55,9 +55,9 @@ def widen(dtype: str, bits: Bits) -> F32:
     if dtype == "FLOAT16":
         values: F32 = _half_values()[bits]
         return values
-    if dtype == "BF16":
-        return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
-    return bits.view(np.float32)
+    wide: Bits = bits.astype(np.uint32) << np.uint32(16) if dtype == "BF16" else bits
+    out: F32 = wide.view(np.float32)
+    return out
 
 
 def _specials(magnitude: Bits, rounded: Bits, inf: int, saturate: bool) -> tuple[Bits, Bits]:
@@ -209,7 +209,7 @@ def _factor(x: F32, v: Variant) -> F32:
     """Array form of `log_sigmoid.factor` for FLOAT."""
     one = np.float32(1)
     if v.numerics == "document":
-        return one / (one + elementary("exp", x, v, flush=False))
+        return div(np.ones_like(x), one + elementary("exp", x, v, flush=False), flush=False)
     if v.arch in ("dav_1001", "dav_2002"):
         return elementary("exp", -elementary("log", elementary("exp", x, v) + one, v), v)
     e = elementary("exp", -np.abs(x), v)

@@ -1,0 +1,67 @@
+"""One comparison: what the reference expects of a batch, and where the kernel differs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from emu_kernels.reference import fast, fast_rows, log_sigmoid, selu, softmax
+from emu_kernels.reference.arith import Trace
+from emu_kernels.reference.formats import FORMATS
+from emu_kernels.variant import Variant
+from numpy.typing import NDArray
+
+Bits = NDArray[Any]
+
+_FAST: dict[str, Any] = {f.__name__: f for f in (fast.selu_backward, fast.log_sigmoid_backward, fast.selu, fast.log_sigmoid)}
+_FAST_ROWS: dict[str, Any] = {
+    f.__name__: f for f in (fast_rows.softmax_backward, fast_rows.softmax, fast_rows.log_softmax, fast_rows.log_softmax_backward)
+}
+_SCALAR: dict[str, Any] = {
+    f.__name__: f
+    for f in (
+        *(selu.selu_backward, selu.selu, log_sigmoid.log_sigmoid_backward, log_sigmoid.log_sigmoid),
+        *(softmax.softmax_backward, softmax.softmax, softmax.log_softmax, softmax.log_softmax_backward),
+    )
+}
+
+
+def expected(flow: str, v: Variant, *inputs: Bits) -> Bits:
+    """Return the reference's result of an elementwise flow; inputs broadcast. Refuses a host that is not IEEE."""
+    fast.check_host()
+    out: Bits = _FAST[flow](*inputs, v)
+    return out
+
+
+def expected_rows(flow: str, v: Variant, last: bool, *inputs: Bits) -> Bits:
+    """Return the reference's result of arrays (outer, r, inner), reduced over r."""
+    fast.check_host()
+    rows = [np.ascontiguousarray(a.swapaxes(1, 2)) for a in inputs]
+    out: Bits = _scalar_rows(flow, v, last, rows) if v.dtype == "DOUBLE" else _FAST_ROWS[flow](*rows, v, last)
+    return np.ascontiguousarray(out.swapaxes(1, 2))
+
+
+def _scalar_rows(flow: str, v: Variant, last: bool, rows: list[Bits]) -> Bits:
+    """DOUBLE has no array form: its exp is not correctly rounded in NumPy."""
+    flat = [a.reshape(-1, a.shape[-1]) for a in rows]
+    out = [_SCALAR[flow](*([int(b) for b in row] for row in group), v, last) for group in zip(*flat, strict=True)]
+    return np.array(out, rows[0].dtype).reshape(rows[0].shape)
+
+
+def scalar(flow: str, v: Variant, inputs: tuple[Any, ...], last: bool | None = None) -> tuple[Any, Trace]:
+    """Return the scalar reference's result of one case and its steps; for rows, `inputs` are lists."""
+    trace: Trace = []
+    if last is None:
+        return _SCALAR[flow](*inputs, v, trace=trace), trace
+    return _SCALAR[flow](*inputs, v, last, trace=trace), trace
+
+
+def mismatches(dtype: str, got: Bits, want: Bits) -> NDArray[np.bool_]:
+    """Return where two arrays of patterns differ; any NaN equals any NaN."""
+    differ: NDArray[np.bool_] = got != want
+    fmt = FORMATS.get(dtype)
+    if fmt is None or not differ.any():
+        return differ
+    mask, inf = got.dtype.type(fmt.sign - 1), got.dtype.type(fmt.inf)
+    both_nan = ((got & mask) > inf) & ((want & mask) > inf)
+    return np.asarray(differ & ~both_nan)
