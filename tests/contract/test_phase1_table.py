@@ -269,7 +269,20 @@ def test_workspace_of_contiguous_tensors_on_950(ws: int, op: str) -> None:
         emu.configure(soc=before.soc, strict_products=before.strict_products)
 
 
-UNSUPPORTED_SELU = ("UNDEFINED", "INT16", "INT64", "UINT8", "UINT16", "UINT32", "UINT64", "DOUBLE", "BOOL", "STRING", "COMPLEX64", "COMPLEX128")
+UNSUPPORTED_SELU = (
+    "UNDEFINED",
+    "INT16",
+    "INT64",
+    "UINT8",
+    "UINT16",
+    "UINT32",
+    "UINT64",
+    "DOUBLE",
+    "BOOL",
+    "STRING",
+    "COMPLEX64",
+    "COMPLEX128",
+)
 
 
 @pytest.mark.parametrize("name", UNSUPPORTED_SELU)
