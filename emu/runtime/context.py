@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,6 @@ from emu.runtime.stream import Stream
 from emu.status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from emu.runtime.device import Device
 
 _NO_CONTEXT = int(Status.ACL_ERROR_RT_CONTEXT_NULL)
@@ -104,9 +103,9 @@ class _Local(threading.local):
 _local = _Local()
 
 #: Called with (code, stream or None, device index) at each asynchronous failure: aclrtSetExceptionInfoCallback.
-exception_listener: ExceptionListener | None = None
+exception_listener: Callable[[int, Stream | None, int], None] | None = None
 #: aclInit's defaultDevice: gives a thread that has no context that device's primary one.
-default_context: ContextSource | None = None
+default_context: Callable[[], Context | None] | None = None
 
 
 def current() -> Context | None:
@@ -161,9 +160,3 @@ def forked() -> bool:
     """True in a forked child of a process with an open device."""
     return _forked_pid != 0
 
-
-from collections.abc import Callable  # noqa: E402
-from typing import TypeAlias  # noqa: E402
-
-ExceptionListener: TypeAlias = Callable[[int, "Stream | None", int], None]
-ContextSource: TypeAlias = Callable[[], "Context | None"]

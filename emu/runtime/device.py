@@ -12,13 +12,15 @@ from emu.runtime import schedule
 from emu.runtime.context import Context
 from emu.runtime.memory import Memory
 from emu.soc import SocProfile, profile
-from emu.soc.profile import SocProfile as _Profile
 
 
 class Device:
     """One simulated device. ``memory`` exists from the first context until the last one is gone."""
 
-    def __init__(self, soc: _Profile, index: int, mode: schedule.Schedule) -> None:
+    def __init__(self, soc: SocProfile, index: int, mode: schedule.Schedule) -> None:
+        from emu.runtime import lifecycle  # it watches exit and fork from now on, and knows this module
+
+        lifecycle.watch()
         self.profile = soc
         self.index = index
         self.schedule = mode
@@ -223,3 +225,29 @@ def _rebuild(new: config.Config) -> None:
 
 
 config.on_change(guard=_refuse_while_open, then=_rebuild)
+
+
+def all_devices() -> list[Device]:
+    """The machine's devices and the private ones."""
+    return [*(_machine.devices if _machine is not None else []), *_private]
+
+
+def forget_after_fork() -> bool:
+    """In a forked child: drop the machine without touching its locks; True when a device or a context was in use."""
+    global _machine, _machine_lock
+    _machine_lock = threading.RLock()
+    used = False
+    for device in all_devices():
+        for context in device.contexts:
+            context.alive = False
+            used = True
+    _machine = None
+    _private.clear()
+    return used
+
+
+def shut_all() -> None:
+    """aclFinalize: end every device of the machine, queued work first."""
+    if _machine is not None:
+        for device in _machine.devices:
+            device.shut(wait=True)

@@ -33,6 +33,8 @@ class Gate:
     __slots__ = ("done",)
     work = 0
     name = "gate"
+    #: Seconds after which the device gives a wait up; 0 = never.
+    timeout_s: float = 0.0
 
     def __init__(self) -> None:
         self.done = False
@@ -90,7 +92,7 @@ class Record(Gate):
         # done first: a Wait puts its stream in `blocked` and then looks at `done` again, so one of the two sees the other.
         self.done = True
         while self.blocked:
-            self.blocked.pop().resume()
+            self.blocked.pop().resume(inside=True)
 
 
 class Wait(Gate):
@@ -136,8 +138,6 @@ class Wait(Gate):
     def blocker(self) -> Stream | Comes:
         if self.record is None:
             return Comes.ITSELF if self.timeout_s else self.unrecorded
-        if self.timeout_s:
-            return self.record.stream
         return self.record.stream
 
     def describe(self) -> str:

@@ -37,9 +37,14 @@ _memmove.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 _memset = _c.memset
 _memset.restype = None
 _memset.argtypes = (ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t)
-_vm_args = (
-    ctypes.c_int, ctypes.POINTER(_Range), ctypes.c_ulong, ctypes.POINTER(_Range), ctypes.c_ulong, ctypes.c_ulong,
-)  # fmt: skip
+_ranges = (ctypes.POINTER(_Range), ctypes.c_ulong)
+_vm_args = (ctypes.c_int, *_ranges, *_ranges, ctypes.c_ulong)
+_vm_read = _c.process_vm_readv
+_vm_read.restype = ctypes.c_ssize_t
+_vm_read.argtypes = _vm_args
+_vm_write = _c.process_vm_writev
+_vm_write.restype = ctypes.c_ssize_t
+_vm_write.argtypes = _vm_args
 
 PAGE = mmap.PAGESIZE
 HUGE = 2 << 20
@@ -47,7 +52,7 @@ HUGE = 2 << 20
 ADDRESS_LIMIT = 1 << 56
 
 _PROT_NONE, _PROT_RW = 0, 3
-_PRIVATE_ANON, _NORESERVE, _FIXED, _FIXED_NOREPLACE = 0x22, 0x4000, 0x10, 0x100000
+_PRIVATE_ANON, _NORESERVE, _FIXED_NOREPLACE = 0x22, 0x4000, 0x100000
 _DONTNEED, _HUGEPAGE, _POPULATE_READ, _POPULATE_WRITE = 4, 14, 22, 23
 _FAILED = ctypes.c_void_p(-1).value
 
@@ -81,11 +86,6 @@ def unmap(address: int, nbytes: int) -> None:
 def commit(address: int, nbytes: int) -> bool:
     """Make part of a reservation readable and writable; False when the kernel refuses (overcommit limit)."""
     return bool(_mprotect(address, nbytes, _PROT_RW) == 0)
-
-
-def decommit(address: int, nbytes: int) -> None:
-    """Drop the pages of a committed part and its commit charge; the reservation stays."""
-    _map(address, nbytes, _PROT_NONE, _FIXED)
 
 
 def discard(address: int, nbytes: int) -> None:
@@ -146,14 +146,6 @@ def _walk(address: int, nbytes: int, *, write: bool) -> bool:
     return True
 
 
-_vm_read = _c.process_vm_readv
-_vm_read.restype = ctypes.c_ssize_t
-_vm_read.argtypes = _vm_args
-_vm_write = _c.process_vm_writev
-_vm_write.restype = ctypes.c_ssize_t
-_vm_write.argtypes = _vm_args
-
-
 def move(dst: int, src: int, nbytes: int) -> None:
     """memmove between ranges that the caller knows to be mapped; the GIL is released meanwhile."""
     _memmove(dst, src, nbytes)
@@ -162,3 +154,8 @@ def move(dst: int, src: int, nbytes: int) -> None:
 def fill(dst: int, value: int, nbytes: int) -> None:
     """memset of a range that the caller knows to be mapped."""
     _memset(dst, value, nbytes)
+
+
+def put(dst: int, data: bytes) -> None:
+    """Write ``data`` to a range that the caller knows to be mapped."""
+    ctypes.memmove(dst, data, len(data))

@@ -248,11 +248,13 @@ class Memory:
     # -- life ------------------------------------------------------------------------------------------------------------
 
     def reset(self) -> None:
-        """Forget every block and give all pages back; the address range stays."""
+        """Forget every block and give all pages back. The range stays usable: a copy under way in another thread must not crash."""
         with self._lock:
-            if self._committed > self.base:
-                host.decommit(self.base + self.delta, self._committed - self.base)
+            top = self._committed
+            if top > self.base:
+                host.discard(self.base + self.delta, top - self.base)
             self._forget()
+            self._committed = top
 
     def close(self) -> None:
         """Give the address ranges back."""

@@ -82,7 +82,7 @@ def deadlock(stream: Stream) -> tuple[str, bool] | None:
         if stream in seen:
             return "; ".join(chain) + f": a circle, back at stream {stream.id}", True
         ahead = head.blocker()
-        if ahead is Comes.ITSELF or (not isinstance(ahead, Comes) and head.blocker() is not ahead):
+        if ahead is Comes.ITSELF or head.timeout_s:
             return None
         chain.append(f"stream {stream.id} stands at {head.describe()}")
         if isinstance(ahead, Comes):
@@ -119,8 +119,8 @@ class Schedule:
         if work >= BIG_WORK or self.asleep or self._worker is None:
             self.wake()
 
-    def resumed(self, stream: Stream) -> None:
-        """What ``stream`` was blocked by has come."""
+    def resumed(self, stream: Stream, inside: bool) -> None:
+        """What ``stream`` was blocked by has come; ``inside`` = called under another stream's drain lock."""
         self.background(stream)
         notify()
 
@@ -210,6 +210,9 @@ class Schedule:
         except RuntimeError:  # already woken
             pass
 
+    def _serve(self, stream: Stream) -> bool:
+        return advance(stream)
+
     def _work(self) -> None:
         empty = 0
         pending = self.pending
@@ -217,7 +220,7 @@ class Schedule:
             for _ in range(len(pending)):
                 stream = pending.popleft()
                 stream.listed = False
-                while not self.closing and advance(stream):
+                while not self.closing and self._serve(stream):
                     pass
                 if stream.queue and not stream.listed:
                     stream.listed = True
@@ -248,6 +251,8 @@ class Schedule:
 class Eager(Schedule):
     """Everything runs where it is enqueued, as far as it can."""
 
+    direct = False
+
     def __init__(self) -> None:
         super().__init__()
         self._ready: deque[Stream] = deque()
@@ -256,14 +261,25 @@ class Eager(Schedule):
         self._ready.append(stream)
         self._run()
 
-    def resumed(self, stream: Stream) -> None:
-        # Called under another stream's lock, or by a host thread: the first one's _run comes by afterwards.
+    def resumed(self, stream: Stream, inside: bool) -> None:
         self._ready.append(stream)
+        if not inside:  # else the _run that drains the other stream comes by afterwards
+            self._run()
         notify()
+
+    def help(self, stream: Stream, goal: Gate) -> bool:
+        ran = advance(stream, goal)
+        self._run()
+        return ran
 
     def query(self, stream: Stream, goal: Gate | None = None) -> None:
         self._ready.append(stream)
         self._run()
+
+    def _serve(self, stream: Stream) -> bool:
+        ran = advance(stream)
+        self._run()
+        return ran
 
     def _run(self) -> None:
         ready = self._ready
@@ -282,7 +298,7 @@ class Lazy(Schedule):
     def enqueued(self, stream: Stream, work: int) -> None:
         pass
 
-    def resumed(self, stream: Stream) -> None:
+    def resumed(self, stream: Stream, inside: bool) -> None:
         notify()
 
     def query(self, stream: Stream, goal: Gate | None = None) -> None:
@@ -305,7 +321,7 @@ class Shuffle(Schedule):
         for _ in range(self._random.randrange(3)):
             self._step()
 
-    def resumed(self, stream: Stream) -> None:
+    def resumed(self, stream: Stream, inside: bool) -> None:
         notify()
 
     def query(self, stream: Stream, goal: Gate | None = None) -> None:

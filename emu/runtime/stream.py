@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from emu.runtime import errors, handles, hooks
 from emu.runtime.gates import Gate, Mark
+from emu.runtime.schedule import notify
 from emu.status import AclError, Status
 from emu.types import StreamFlag
 
@@ -71,9 +72,9 @@ class Stream:
         self.queue.append(task)
         self.schedule.enqueued(self, task.work)
 
-    def resume(self) -> None:
-        """What the head was blocked by has come."""
-        self.schedule.resumed(self)
+    def resume(self, *, inside: bool = False) -> None:
+        """What the head was blocked by has come; ``inside`` = called under another stream's drain lock."""
+        self.schedule.resumed(self, inside)
 
     def drain(self, stop: Gate | None, most: int) -> tuple[int, Gate | None]:
         """Run items until ``stop`` is done, ``most`` have run, or a gate blocks; call with the lock held.
@@ -89,7 +90,9 @@ class Stream:
             if isinstance(task, Gate):
                 if not task.poll(self):
                     return count, task
-            elif not self.context.halted:
+            elif self.context.halted:
+                self._pass_over(task)
+            else:
                 self._run(task)
             queue.popleft()
             count += 1
@@ -111,6 +114,11 @@ class Stream:
             raise
         if hook is not None:
             hook.finished(self, task)
+
+    def _pass_over(self, task: Task | Gate) -> None:
+        dropped = getattr(task, "drop", None)
+        if dropped is not None:
+            dropped(self)
 
     # -- waiting ---------------------------------------------------------------------------------------------------------
 
@@ -171,10 +179,7 @@ class Stream:
         """Forget all that is queued; what runs now is waited for."""
         with self.lock:
             while self.queue:
-                task = self.queue.popleft()
-                dropped = getattr(task, "drop", None)
-                if dropped is not None:
-                    dropped(self)
+                self._pass_over(self.queue.popleft())
         notify()
 
     def abort(self) -> None:
@@ -219,5 +224,3 @@ def bad_stream(handle: int) -> int:
     """107017 for a handle that is no live stream."""
     return errors.fail(_BAD_HANDLE, "EE1017", f"{handle:#x} is no live stream: destroyed, or no stream at all")
 
-
-from emu.runtime.schedule import notify  # noqa: E402  (schedule needs no Stream at run time)

@@ -1,0 +1,169 @@
+"""Copies and fills: where an address lies, what may be done with it, and the tasks that do it later."""
+
+from __future__ import annotations
+
+from emu.runtime import device, errors, hooks, host, pinned
+from emu.runtime.pinned import Pinned
+from emu.runtime.stream import Stream
+from emu.status import AclError, Status
+
+_INVALID = int(Status.ACL_ERROR_RT_PARAM_INVALID)
+_UNSUPPORTED = int(Status.ACL_ERROR_RT_FEATURE_NOT_SUPPORT)
+_DMA = int(Status.ACL_ERROR_RT_SYS_DMA)
+#: Estimated nanoseconds for 1 KiB.
+_NS_PER_KIB = 100
+
+
+class Place:
+    """One end of a copy: ``real`` is the address to use, ``pin`` the pinned block it lies in, ``on_device`` whether it is device memory."""
+
+    __slots__ = ("addr", "on_device", "pin", "real")
+
+    def __init__(self, addr: int, real: int, *, on_device: bool, pin: Pinned | None) -> None:
+        self.addr = addr
+        self.real = real
+        self.on_device = on_device
+        self.pin = pin
+
+
+def place(function: str, name: str, addr: int, nbytes: int, *, write: bool) -> Place | int:
+    """Where [addr, addr + nbytes) lies; 107000 when it is in no live device block, or is not mapped on the host."""
+    owner = device.owner(addr)
+    if owner is not None:
+        memory = owner.memory
+        if memory.find(addr, nbytes) is None:
+            text = f"{function}: {name} {addr:#x} with {nbytes} bytes is in no live block: {memory.nearest(addr)}"
+            return errors.fail(_INVALID, "EL0003", text)
+        return Place(addr, addr + memory.delta, on_device=True, pin=None)
+    if not (host.writable(addr, nbytes) if write else host.readable(addr, nbytes)):
+        text = f"{function}: {name} {addr:#x} with {nbytes} bytes is no memory that the host can {'write' if write else 'read'}"
+        return errors.fail(_INVALID, "EL0003", text)
+    return Place(addr, addr, on_device=False, pin=pinned.find(addr, nbytes))
+
+
+def copy(function: str, dst: int, src: int, nbytes: int) -> int:
+    """Copy at once; 0 or 107000. The direction comes from the addresses."""
+    to = place(function, "dst", dst, nbytes, write=True)
+    if isinstance(to, int):
+        return to
+    of = place(function, "src", src, nbytes, write=False)
+    if isinstance(of, int):
+        return of
+    if hooks.active is not None:
+        hooks.active.copied(dst, src, nbytes, None)
+    host.move(to.real, of.real, nbytes)
+    return 0
+
+
+def fill(function: str, dst: int, value: int, nbytes: int) -> int:
+    """memset at once; 0 or 107000."""
+    to = place(function, "devPtr", dst, nbytes, write=True)
+    if isinstance(to, int):
+        return to
+    if hooks.active is not None:
+        hooks.active.filled(dst, nbytes, None)
+    host.fill(to.real, value & 0xFF, nbytes)
+    return 0
+
+
+class CopyTask:
+    """``height`` rows of ``nbytes`` each; a plain copy has one row."""
+
+    __slots__ = ("dpitch", "dst", "height", "nbytes", "pins", "spitch", "src", "stream", "work")
+    name = "memcpy"
+
+    def __init__(self, stream: Stream, dst: Place, src: Place, nbytes: int, rows: tuple[int, int, int] = (0, 0, 1)) -> None:
+        self.stream = stream
+        self.dst = dst
+        self.src = src
+        self.nbytes = nbytes
+        self.dpitch, self.spitch, self.height = rows
+        self.work = (nbytes * self.height >> 10) * _NS_PER_KIB
+        self.pins = [end.pin for end in (dst, src) if end.pin is not None]
+        for pin in self.pins:
+            pinned.use(pin)
+
+    def run(self) -> None:
+        try:
+            for row in range(self.height):
+                self._row(row)
+        finally:
+            self.drop(self.stream)
+
+    def _row(self, row: int) -> None:
+        to, of = row * self.dpitch, row * self.spitch
+        if hooks.active is not None:
+            hooks.active.copied(self.dst.addr + to, self.src.addr + of, self.nbytes, self.stream)
+        # Registered memory is the user's: it may be gone by now.
+        if not self.dst.on_device and not host.writable(self.dst.real + to, self.nbytes):
+            raise AclError(_DMA, f"memcpy on stream {self.stream.id}: dst {self.dst.addr + to:#x} was unmapped before the copy ran")
+        if not self.src.on_device and not host.readable(self.src.real + of, self.nbytes):
+            raise AclError(_DMA, f"memcpy on stream {self.stream.id}: src {self.src.addr + of:#x} was unmapped before the copy ran")
+        host.move(self.dst.real + to, self.src.real + of, self.nbytes)
+
+    def drop(self, stream: Stream) -> None:
+        """Let go of the pinned memory."""
+        pins, self.pins = self.pins, []
+        for pin in pins:
+            pinned.done(pin)
+
+
+class FillTask:
+    """memset in stream order: ``pattern`` of 1 or 4 bytes."""
+
+    __slots__ = ("count", "dst", "pattern", "stream", "work")
+    name = "memset"
+
+    def __init__(self, stream: Stream, dst: Place, pattern: bytes, count: int) -> None:
+        self.stream = stream
+        self.dst = dst
+        self.pattern = pattern
+        self.count = count
+        self.work = (count * len(pattern) >> 10) * _NS_PER_KIB
+
+    def run(self) -> None:
+        if hooks.active is not None:
+            hooks.active.filled(self.dst.addr, self.count * len(self.pattern), self.stream)
+        fill_pattern(self.dst.real, self.pattern, self.count)
+
+
+def fill_pattern(real: int, pattern: bytes, count: int) -> None:
+    """``count`` times ``pattern`` from ``real`` on."""
+    if len(set(pattern)) == 1:
+        host.fill(real, pattern[0], count * len(pattern))
+        return
+    host.put(real, pattern)
+    done, total = len(pattern), count * len(pattern)
+    while done < total:  # double what is there
+        step = min(done, total - done)
+        host.move(real + done, real, step)
+        done += step
+
+
+def copy_async(function: str, dst: int, src: int, nbytes: int, stream: Stream, rows: tuple[int, int, int] = (0, 0, 1)) -> int:
+    """Queue a copy. Host to host is 207000; a pageable host address makes the runtime wait for the stream and copy at once.
+
+    ``rows`` = (dpitch, spitch, height).
+    """
+    dpitch, spitch, height = rows
+    to = place(function, "dst", dst, dpitch * (height - 1) + nbytes, write=True)
+    if isinstance(to, int):
+        return to
+    of = place(function, "src", src, spitch * (height - 1) + nbytes, write=False)
+    if isinstance(of, int):
+        return of
+    if not to.on_device and not of.on_device:
+        return errors.fail(_UNSUPPORTED, "EE1005", f"{function}: dst and src are both host memory")
+    task = CopyTask(stream, to, of, nbytes, rows)
+    if all(end.on_device or end.pin is not None for end in (to, of)):
+        stream.enqueue(task)
+        return 0
+    code = stream.synchronize()
+    if code:
+        task.drop(stream)
+        return code
+    try:
+        task.run()
+    except AclError as error:
+        return errors.fail(error.code, "EL0003", str(error))
+    return 0

@@ -1,0 +1,157 @@
+"""Host functions and callbacks: the user's functions in a stream's order.
+
+A host function runs on a thread of the runtime, never in a helping caller. A callback runs in the thread that subscribed to the stream,
+inside its aclrtProcessReport.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+
+from emu.runtime import threads
+from emu.runtime.gates import Comes, Gate
+from emu.runtime.stream import Stream
+from emu.status import Status
+
+_INTERNAL = int(Status.ACL_ERROR_RT_INTERNAL_ERROR)
+
+
+class _Inside(threading.local):
+    active = False
+
+
+_inside = _Inside()
+
+
+def inside() -> bool:
+    """True in a thread that runs a host function or a callback just now: it may not wait for a stream."""
+    return _inside.active
+
+
+def _call(stream: Stream, function: Callable[[], None], name: str) -> None:
+    _inside.active = True
+    try:
+        function()
+    except Exception as error:
+        text = f"{name} on stream {stream.id} raised {type(error).__name__}: {error}"
+        stream.context.record_fault(_INTERNAL, text, stream)
+    finally:
+        _inside.active = False
+
+
+class HostFunction(Gate):
+    """aclrtLaunchHostFunc: the stream goes on when the function has returned."""
+
+    __slots__ = ("_function", "_started")
+    name = "a host function"
+
+    def __init__(self, function: Callable[[], None]) -> None:
+        self.done = False
+        self._function = function
+        self._started = False
+
+    def poll(self, stream: Stream) -> bool:
+        if not self._started:
+            self._started = True
+            threads.pool.submit(lambda: self._serve(stream))
+        return self.done
+
+    def _serve(self, stream: Stream) -> None:
+        _call(stream, self._function, self.name)
+        self.done = True
+        stream.resume()
+
+
+class Reports:
+    """The callbacks that wait for one thread's aclrtProcessReport."""
+
+    def __init__(self, thread: int) -> None:
+        self.thread = thread
+        self.streams: list[Stream] = []
+        self._arrived: queue.SimpleQueue[tuple[Stream, Callback]] = queue.SimpleQueue()
+
+    def put(self, stream: Stream, callback: Callback) -> None:
+        """A callback is due."""
+        self._arrived.put((stream, callback))
+
+    def process(self, seconds: float | None) -> bool:
+        """Run the next callback in this thread; False when none arrived within ``seconds`` (None: wait for ever)."""
+        for stream in list(self.streams):
+            if stream.queue:
+                stream.schedule.background(stream)
+        try:
+            stream, callback = self._arrived.get(timeout=seconds)
+        except queue.Empty:
+            return False
+        _call(stream, callback.function, "a callback")
+        callback.finish(stream)
+        return True
+
+
+class Callback(Gate):
+    """aclrtLaunchCallback: delivered in stream order; with ``block`` the stream goes on when it has returned."""
+
+    __slots__ = ("_block", "_reports", "_sent", "function")
+    name = "a callback"
+
+    def __init__(self, function: Callable[[], None], block: bool, reports: Reports) -> None:
+        self.done = False
+        self.function = function
+        self._block = block
+        self._reports = reports
+        self._sent = False
+
+    def poll(self, stream: Stream) -> bool:
+        if not self._sent:
+            self._sent = True
+            self._reports.put(stream, self)
+        return self.done or not self._block
+
+    def finish(self, stream: Stream) -> None:
+        """It has returned."""
+        self.done = True
+        stream.resume()
+
+    def blocker(self) -> Stream | Comes:
+        # The one thread that could run it is the one that asks.
+        return Comes.NEVER if self._reports.thread == threading.get_ident() else Comes.ITSELF
+
+    def describe(self) -> str:
+        return "a callback that this very thread would have to run"
+
+
+_lock = threading.Lock()
+_by_thread: dict[int, Reports] = {}
+#: Threads that may subscribe.
+MAX_THREADS = 1024
+
+
+def subscribe(thread: int, stream: Stream) -> bool:
+    """Deliver ``stream``'s callbacks to ``thread``; False when the stream has a subscriber already or there are too many threads."""
+    with _lock:
+        if stream.reports is not None or (thread not in _by_thread and len(_by_thread) >= MAX_THREADS):
+            return False
+        reports = _by_thread.setdefault(thread, Reports(thread))
+        reports.streams.append(stream)
+        stream.reports = reports
+        return True
+
+
+def unsubscribe(thread: int, stream: Stream) -> bool:
+    """End it; False when ``thread`` is not ``stream``'s subscriber."""
+    with _lock:
+        reports = stream.reports
+        if not isinstance(reports, Reports) or reports.thread != thread:
+            return False
+        stream.reports = None
+        reports.streams.remove(stream)
+        if not reports.streams:
+            del _by_thread[thread]
+        return True
+
+
+def of_thread(thread: int) -> Reports | None:
+    """The reports of a thread that is subscribed to some stream."""
+    return _by_thread.get(thread)
