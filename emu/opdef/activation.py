@@ -11,8 +11,8 @@ from emu.opdef.checks import dtype_supported, same_dtype, same_shape
 from emu.opdef.spec import Flow, Operator, tensor_in, tensor_inout, tensor_out, tensor_unused
 
 _DOCUMENTED = ("Ascend910_93", "Ascend910B", "Ascend310P", "Ascend910")
-_RUNS_ON_950 = "source, kernel and unit tests for the 950 are public: it runs"
-_NO_310B = "no kernel for the 310B is known"
+_RUNS_ON_950 = "runs (source, kernel and unit tests for the 950 are public)"
+_NO_310B = "no kernel known"
 
 SELU_BACKWARD = Operator(
     name="aclnnSeluBackward",
