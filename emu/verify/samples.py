@@ -70,7 +70,8 @@ def values(dtype: str, x: NDArray[np.float64]) -> Bits:
         return x.view(np.uint64)
     narrow = x.astype(np.float32)
     if dtype == "FLOAT16":
-        return narrow.astype(np.float16).view(np.uint16)
+        with np.errstate(over="ignore"):
+            return narrow.astype(np.float16).view(np.uint16)
     bits: Bits = narrow.view(np.uint32)
     return (bits >> np.uint32(16)).astype(np.uint16) if dtype == "BF16" else bits
 

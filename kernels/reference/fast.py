@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from emu_kernels.assumptions import chosen
-from emu_kernels.reference import log_sigmoid as scalar_log_sigmoid
 from emu_kernels.reference.arith import Arith
 from emu_kernels.reference.formats import BF16, FLOAT, FLOAT16, FORMATS, INTEGERS, convert, saturates
 from emu_kernels.reference.selu import ALPHA, SCALE, SCALE_ALPHA
@@ -134,8 +133,9 @@ def elementary(name: str, x: F32, v: Variant, flush: bool | None = None) -> F32:
     """
     flush = flushes(v) if flush is None else flush
     x = flushed(np.ascontiguousarray(x, np.float32), flush)
-    wide = getattr(np, name)(x.astype(np.float64))
-    low, high = (wide * (1.0 - 2.0**-48)).astype(np.float32), (wide * (1.0 + 2.0**-48)).astype(np.float32)
+    with np.errstate(all="ignore"):
+        wide = getattr(np, name)(x.astype(np.float64))
+        low, high = (wide * (1.0 - 2.0**-48)).astype(np.float32), (wide * (1.0 + 2.0**-48)).astype(np.float32)
     doubtful = np.flatnonzero((low != high) & ~np.isnan(wide))
     if doubtful.size:
         exact = getattr(Arith(FLOAT, v, flush=False), name)
@@ -200,13 +200,12 @@ def selu_backward(g: Bits, y: Bits, v: Variant) -> Bits:
 
 @cache
 def _factors(v: Variant) -> F32:
-    """The 65,536 factors of a 16-bit LogSigmoidBackward, from the scalar form."""
-    values: F32 = np.array([scalar_log_sigmoid.factor(b, v) for b in range(1 << 16)], np.uint32).view(np.float32)
-    return values
+    """The factors of all 65,536 patterns of a 16-bit dtype: a sweep asks for each of them 65,536 times."""
+    return _factor(widen(v.dtype, np.arange(1 << 16, dtype=np.uint16)), v)
 
 
 def _factor(x: F32, v: Variant) -> F32:
-    """Array form of `log_sigmoid.factor` for FLOAT."""
+    """Array form of `log_sigmoid.factor`, of widened values."""
     one = np.float32(1)
     if v.numerics == "document":
         return div(np.ones_like(x), one + elementary("exp", x, v, flush=False), flush=False)
@@ -221,7 +220,7 @@ def _factor(x: F32, v: Variant) -> F32:
 
 
 def log_sigmoid_backward(g: Bits, x: Bits, v: Variant) -> Bits:
-    """Array form of `log_sigmoid.log_sigmoid_backward`; 16-bit dtypes use a table of scalar factors."""
+    """Array form of `log_sigmoid.log_sigmoid_backward`; 16-bit dtypes use a table of factors."""
     with np.errstate(all="ignore"):
         # The factor does not depend on the overflow mode: share the table.
         factors = _factor(widen(v.dtype, x), v) if v.dtype == "FLOAT" else _factors(v._replace(saturate=False))[x]
