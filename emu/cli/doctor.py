@@ -1,0 +1,154 @@
+"""Check what the emulator needs of this machine: Numba, the kernel cache, threads, CPU features, memory."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from emu import __version__
+from emu.cli._common import AsJson, print_json, settings
+
+#: What decides how fast the kernels can be; the bits are the same without them.
+_FEATURES = {
+    "x86_64": ("avx2", "fma", "f16c", "avx512f", "avx512fp16"),
+    "aarch64": ("neon", "fullfp16", "bf16", "sve"),
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line: ``state`` is ok, warn or fail; ``advice`` says what to do about it."""
+
+    name: str
+    state: str
+    value: str
+    advice: str = ""
+
+
+def command(as_json: AsJson = False) -> None:
+    """Check what the emulator needs of this machine: Numba, the kernel cache, threads, CPU features, memory."""
+    import typer
+
+    found = examine()
+    bad = any(f.state == "fail" for f in found)
+    if as_json:
+        print_json({"ok": not bad, "findings": [asdict(f) for f in found]})
+    else:
+        for f in found:
+            print(f"{f.state:<5} {f.name:<16} {f.value}")
+            if f.advice:
+                print(f"{'':<22} {f.advice}")
+    if bad:
+        raise typer.Exit(1)
+
+
+def examine() -> list[Finding]:
+    """Every finding. A check that breaks is a failure of what it checks, never of the command."""
+    settings()
+    found: list[Finding] = []
+    for check in CHECKS:
+        try:
+            found.extend(check())
+        except Exception as error:
+            found.append(Finding(check.__name__.strip("_"), "fail", f"{type(error).__name__}: {error}"))
+    return found
+
+
+def _versions() -> Iterator[Finding]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    yield Finding("aclnn-emu", "ok", f"{__version__}, {Path(__file__).parents[1]}")
+    for name in ("numpy", "numba", "llvmlite", "ml_dtypes", "typer", "rich"):
+        try:
+            yield Finding(name, "ok", version(name))
+        except PackageNotFoundError:
+            yield Finding(name, "fail", "not installed", f"pip install {name}")
+
+
+def _platform() -> Iterator[Finding]:
+    machine = platform.machine()
+    good = sys.platform.startswith("linux") and machine in _FEATURES
+    advice = "" if good else "Linux on x86-64 or aarch64 is needed: the device's memory is built on its mmap."
+    text = f"{platform.system()} {platform.release()} {machine}, Python {platform.python_version()}"
+    yield Finding("platform", "ok" if good else "fail", text, advice)
+
+
+def _cpu() -> Iterator[Finding]:
+    from importlib import import_module
+
+    binding = import_module("llvmlite.binding")
+    features = binding.get_host_cpu_features()
+    wanted = _FEATURES.get(platform.machine(), ())
+    have = [name for name in wanted if features.get(name)]
+    missing = [name for name in wanted if not features.get(name)]
+    text = f"{binding.get_host_cpu_name()}: {' '.join(have) or 'none of the features looked for'}"
+    yield Finding("CPU", "ok", text + (f" (without {' '.join(missing)}: slower at most, the bits are the same)" if missing else ""))
+
+
+def _threads() -> Iterator[Finding]:
+    wanted, usable = settings().threads, len(os.sched_getaffinity(0))
+    advice = "More threads than CPUs only wait for each other: lower EMU_NUM_THREADS." if wanted > usable else ""
+    yield Finding("threads", "warn" if advice else "ok", f"{wanted} for the simulated cores, {usable} CPUs usable", advice)
+
+
+def _numba() -> Iterator[Finding]:
+    from emu.kernel_cache import build
+
+    kernel = build().strided_copy(4)
+    how = {"cache": "taken from the cache", "compiled": "compiled"}[build().stats()[kernel.name]]
+    yield Finding("kernels", "ok", f"a test kernel was {how} and can run")
+
+
+def _cache() -> Iterator[Finding]:
+    from emu.kernel_cache import build
+
+    state = build().cache_state()
+    if state.path is None or state.error is not None:
+        text = f"not writable, kernels are compiled in memory by every process ({state.error})"
+        yield Finding("kernel cache", "warn", text, "Set EMU_CACHE_DIR to a directory that you may write.")
+        return
+    files = [f for f in Path(state.path).iterdir() if f.is_file()]
+    size = sum(f.stat().st_size for f in files)
+    yield Finding("kernel cache", "ok", f"{state.path}: {len(files)} kernels, {size / 1e6:.1f} MB", "emu warmup fills it.")
+
+
+def _memory() -> Iterator[Finding]:
+    from emu.runtime.memory import Memory
+    from emu.soc import profile
+
+    soc = profile(settings().soc)
+    try:
+        memory = Memory(soc, -1)
+    except MemoryError as error:
+        yield Finding("device memory", "fail", str(error), "Raise the limit: ulimit -v unlimited.")
+        return
+    total = memory.total
+    memory.close()
+    short = total < soc.hbm_bytes
+    text = f"{total >> 20} MiB of address space for one {soc.name} ({soc.hbm_bytes >> 20} MiB)"
+    advice = "The device is smaller than the real one: ulimit -v unlimited gives all of it." if short else ""
+    yield Finding("device memory", "warn" if short else "ok", text, advice)
+
+
+def _limits() -> Iterator[Finding]:
+    import resource
+
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    space = "unlimited" if limit == resource.RLIM_INFINITY else f"{limit >> 20} MiB"
+    mode = _read("/proc/sys/vm/overcommit_memory")
+    ram = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20
+    yield Finding("host memory", "ok", f"{ram} MiB, address space {space}, overcommit mode {mode}")
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return "not known"
+
+
+CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (_versions, _platform, _cpu, _threads, _numba, _cache, _memory, _limits)

@@ -1,0 +1,81 @@
+"""Run a pyACL script: emu run [OPTIONS] script.py [ARGS]...
+
+``import acl`` in the script gives the emulator. Everything after the script's name belongs to the script. The options become environment
+variables, so that processes which the script starts have them as well.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from emu.cli._common import Numerics, Soc, Strict, settings
+from emu.cli._errors import CommandError, usage
+
+Devices = Annotated[int | None, typer.Option("--devices", help="How many devices the machine has [EMU_DEVICES].")]
+Schedule = Annotated[str | None, typer.Option("--schedule", help="eager, async, lazy or shuffle:SEED [EMU_SCHEDULE].")]
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command(context_settings={"allow_interspersed_args": False, "ignore_unknown_options": False})
+def command(
+    program: Annotated[Path, typer.Argument(metavar="PROGRAM", show_default=False)],
+    args: Annotated[list[str] | None, typer.Argument(metavar="[ARGS]...", show_default=False)] = None,
+    soc: Soc = None,
+    devices: Devices = None,
+    numerics: Numerics = None,
+    schedule: Schedule = None,
+    strict_products: Strict = None,
+) -> None:
+    """Run a pyACL script with `import acl` resolved to the emulator. Options stand before the script."""
+    settings(soc=soc, devices=devices, numerics=numerics, schedule=schedule, strict_products=strict_products)
+    strict = None if strict_products is None else str(int(strict_products))
+    given = {"SOC": soc, "DEVICES": devices, "NUMERICS": numerics, "SCHEDULE": schedule, "STRICT_PRODUCTS": strict}
+    os.environ.update({f"EMU_{name}": str(value) for name, value in given.items() if value is not None})
+    if not program.exists():
+        raise CommandError(f"{program}: no such file; give the path of a Python script")
+    if program.is_dir():
+        raise CommandError(f"{program} is a directory; give the path of a Python script")
+    run_script(program, args or [])
+
+
+def run_script(script: Path, args: list[str]) -> None:
+    """Run a Python script in this process as ``python script args`` would, with the emulator's ``acl``."""
+    import emu
+
+    if script.suffix not in (".py", ".pyw") and not _is_python(script):
+        raise usage(f"{script} is no Python script; its name should end in .py")
+    emu.install()
+    sys.argv = [str(script), *args]
+    sys.path[0] = str(script.resolve().parent)
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+    except Exception as error:
+        _print_as_python_does(error, script)
+        raise typer.Exit(1) from None
+
+
+def _is_python(script: Path) -> bool:
+    try:
+        with script.open("rb") as file:
+            first = file.readline(200)
+    except OSError as error:
+        raise CommandError(f"{script}: {error.strerror}") from None
+    return first.startswith(b"#!") and b"python" in first
+
+
+def _print_as_python_does(error: Exception, script: Path) -> None:
+    """The script's own frames, without ours below them."""
+    import traceback
+
+    tb = error.__traceback__
+    while tb is not None and tb.tb_frame.f_code.co_filename != str(script):
+        tb = tb.tb_next
+    sys.stdout.flush()
+    traceback.print_exception(type(error), error, tb)

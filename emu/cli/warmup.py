@@ -1,0 +1,117 @@
+"""Compile the declared operators' kernels into the cache, so that no program waits for the compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from emu.cli._common import AsJson, pick, print_json, progress_bar, settings
+from emu.cli._errors import CommandError, usage
+
+if TYPE_CHECKING:
+    from emu.opdef.spec import Operator
+
+Socs = Annotated[list[str] | None, typer.Option("--soc", help="Only these products; may be repeated. Default: all.")]
+Jobs = Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Compiling processes [EMU_NUM_THREADS].")]
+
+
+class Wanted(NamedTuple):
+    """A kernel by :func:`emu.plan.kernel_ref`'s arguments and the overflow mode."""
+
+    kind: str
+    key: tuple[Any, ...]
+    saturate: bool
+
+    @property
+    def group(self) -> tuple[Any, ...]:
+        """What shares machine code most: kept in one process."""
+        if self.kind in ("copy", "cast"):
+            return (self.kind,)
+        return self.kind, self.key[0], self.key[2]
+
+
+def command(
+    operators: Annotated[list[str] | None, typer.Argument(metavar="[OP]...", help="Only these operators, by C or Python name.")] = None,
+    soc: Socs = None,
+    casts: Annotated[bool, typer.Option("--casts", help="Also the casts to an output of another data type.")] = False,
+    jobs: Jobs = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compile the declared operators' kernels into the cache, so that no program waits for the compiler."""
+    from emu.kernel_cache import build
+    from emu.opdef.catalogue import OPERATORS, operator
+    from emu.soc import known_socs
+
+    config = settings()
+    try:
+        ops = [operator(name) for name in operators] if operators else list(OPERATORS)
+    except LookupError as error:
+        raise usage(str(error.args[0])) from None
+    socs = [pick(name, known_socs(), "SoC") for name in soc or known_socs()]
+    state = build().cache_state()
+    if state.path is None or state.error is not None:
+        raise CommandError(f"the kernel cache cannot be written ({state.error}); set EMU_CACHE_DIR to a directory that you may write")
+    groups: dict[tuple[Any, ...], list[Wanted]] = {}
+    for item in dict.fromkeys(wanted(ops, socs, casts)):
+        groups.setdefault(item.group, []).append(item)
+    stats = _fill(list(groups.values()), jobs or config.threads, str(config.cache_dir))
+    compiled = sorted(name for name, how in stats.items() if how == "compiled")
+    if as_json:
+        print_json({"cache": state.path, "kernels": len(stats), "compiled": compiled})
+    else:
+        print(f"{len(stats)} kernels: {len(compiled)} compiled, {len(stats) - len(compiled)} were there; {state.path}")
+
+
+def wanted(ops: Iterable[Operator], socs: Iterable[str], casts: bool) -> Iterable[Wanted]:
+    """Every kernel that phase 2 of these operators can ask for on these products."""
+    from emu.plan import CAST_TARGETS
+    from emu.soc import profile
+    from emu.types import ITEMSIZE, DataType, dtype_name
+
+    profiles = {(soc.arch, soc.overflow_modes): soc for soc in map(profile, socs)}.values()
+    for size in sorted({ITEMSIZE[DataType[t]] for op in ops for t in op.dtypes}):
+        yield Wanted("copy", (size,), False)
+    for op in ops:
+        for soc in profiles:
+            for dtype in op.dtypes_on(soc):
+                for saturate in (mode == "saturation" for mode in soc.overflow_modes):
+                    for numerics in ("device", "document"):
+                        for last in (True, False) if op.flow.kind == "rows" else (False,):
+                            yield Wanted(op.flow.kind, (op.flow.name, soc.arch, dtype, numerics, last), saturate)
+                    if casts and "cast_targets" in op.assumptions:
+                        targets = [dtype_name(t) for t in sorted(CAST_TARGETS) if soc.bf16 or t != DataType.BF16]
+                        yield from (Wanted("cast", (dtype, t, soc.arch), saturate) for t in targets if t != dtype)
+
+
+def _fill(groups: list[list[Wanted]], jobs: int, cache_dir: str) -> dict[str, str]:
+    stats: dict[str, str] = {}
+    with progress_bar() as bar:
+        task = bar.add_task("kernels", total=sum(map(len, groups)))
+        if jobs == 1 or len(groups) == 1:
+            for group in groups:
+                stats |= _compile(group, cache_dir)
+                bar.advance(task, len(group))
+            return stats
+        with ProcessPoolExecutor(min(jobs, len(groups)), mp_context=get_context("spawn")) as pool:
+            started = {pool.submit(_compile, group, cache_dir): len(group) for group in groups}
+            for done in as_completed(started):
+                for name, how in done.result().items():
+                    if stats.get(name) != "compiled":
+                        stats[name] = how
+                bar.advance(task, started[done])
+    return stats
+
+
+def _compile(group: list[Wanted], cache_dir: str) -> dict[str, str]:
+    """Build a group in this process; kernel name → "compiled" or "cache"."""
+    from emu import config
+    from emu.kernel_cache import build
+    from emu.plan import kernel_ref
+
+    config.configure(cache_dir=cache_dir)
+    names = {kernel_ref(item.kind, *item.key).get(item.saturate).name for item in group}
+    return {name: how for name, how in build().stats().items() if name in names}
