@@ -56,11 +56,6 @@ class Executor:
         #: Storage addresses that aclSetTensorAddr and its sisters gave, by the tensor's identity.
         self.addresses: dict[int, int] | None = None
 
-    def storage_of(self, tensor: Tensor) -> int:
-        if self.addresses is not None:
-            return self.addresses.get(id(tensor), tensor.data)
-        return tensor.data
-
 
 def prepare(bound: Bound, args: Sequence[Any], numerics: str, strict: bool) -> Executor | Refused:
     """Phase 1 after the handles are resolved: ``args`` are Tensor objects (None for a null pointer) and attributes, in order.
@@ -127,26 +122,33 @@ def _array_type(n: int) -> type[CArray[c_int64]]:
     return c_int64 * n
 
 
-def operand_faults(ex: Executor, space: AddressSpace, workspace: int) -> str | None:
-    """Looks at every byte that the launches can reach: each operand and the workspace must lie in one live block."""
+def resolve_operands(ex: Executor, space: AddressSpace, workspace: int) -> dict[int, int] | str:
+    """The host address of each operand's first element by its place, or what is wrong.
+
+    Looks at every byte that the launches can reach: each operand and the workspace must lie in one live block.
+    """
     find = space.find
+    delta = space.delta
+    args = ex.args
+    moved = ex.addresses
+    where: dict[int, int] = {}
     for i in ex.plan.touched:
-        tensor: Tensor = ex.args[i]
-        if tensor.numel == 0:
-            continue
+        tensor: Tensor = args[i]
         item = tensor.itemsize
-        data = ex.storage_of(tensor)
-        start = data + tensor.low * item
-        nbytes = (tensor.high - tensor.low + 1) * item
+        low = tensor.low
+        data = tensor.data if moved is None else moved.get(id(tensor), tensor.data)
+        start = data + low * item
+        nbytes = (tensor.high - low + 1) * item
         if find(start, nbytes) is None or start % item:
             return _operand_fault(ex, i, start, nbytes, space)
+        where[i] = data + tensor.offset * item + delta
     size = ex.plan.workspace
     if size and (find(workspace, size) is None or workspace % 8):
         return (
             f"{ex.bound.op.name}: the workspace, {size} bytes at {workspace:#x}, is not in one live allocation of the current device; "
             f"{space.nearest(workspace)}."
         )
-    return None
+    return where
 
 
 def _operand_fault(ex: Executor, place: int, start: int, nbytes: int, space: AddressSpace) -> str:
@@ -158,28 +160,13 @@ def _operand_fault(ex: Executor, place: int, start: int, nbytes: int, space: Add
     return where + f"reaches {nbytes} bytes at {start:#x}, not in one live allocation of the current device; {space.nearest(start)}."
 
 
-def launches(ex: Executor, space: AddressSpace, workspace: int, saturate: bool) -> list[Launch]:
-    """The plan with addresses in place of operands."""
-    delta = space.delta
-    args = ex.args
-    result = []
-    for step in ex.plan.steps:
-        kernel = step.kernel.get(saturate)
-        values = []
-        for k in step.operands:
-            if k >= 0:
-                tensor: Tensor = args[k]
-                values.append(ex.storage_of(tensor) + tensor.offset * tensor.itemsize + delta)
-            else:
-                values.append(workspace + ~k + delta)
-        values.extend(step.sizes)
-        values.extend(kernel.aux)
-        result.append(Launch(_launch_name(ex, step), kernel, _array_type(len(values))(*values), step.total, step.unit))
-    return result
-
-
-def _launch_name(ex: Executor, step: Step) -> str:
-    return ex.bound.op.name if step.kernel.kind in ("elementwise", "rows") else step.kernel.name
+def launch(step: Step, where: dict[int, int], workspace: int, saturate: bool) -> Launch:
+    """One step of the plan with addresses in place of operands; ``workspace`` is a host address here."""
+    kernel = step.kernel.get(saturate)
+    values = [where[k] if k >= 0 else workspace + ~k for k in step.operands]
+    values += step.sizes
+    values += kernel.aux
+    return Launch(step.name, kernel, _array_type(len(values))(*values), step.total, step.unit)
 
 
 def workspace_problem(ex: Executor, workspace: int, size: int) -> Refused | None:
@@ -209,9 +196,9 @@ def submit(
     ex.runs += 1
     if not ex.plan.steps:
         return
-    problem = operand_faults(ex, space, workspace)
-    if problem is not None:
-        enqueue(Fault(ex.bound.op.name, ex.bound.soc.fault_code, problem))
+    where = resolve_operands(ex, space, workspace)
+    if isinstance(where, str):
+        enqueue(Fault(ex.bound.op.name, ex.bound.soc.fault_code, where))
         return
-    for launch in launches(ex, space, workspace, saturate):
-        enqueue(launch)
+    for step in ex.plan.steps:
+        enqueue(launch(step, where, workspace + space.delta, saturate))

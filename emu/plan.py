@@ -12,7 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emu.objects import Tensor, row_major
-from emu.opdef.spec import Binding, BoundCheck, Operator, Role
+from emu.opdef.spec import Binding, BoundCheck, Operator
 from emu.soc import profile
 from emu.types import ITEMSIZE, DataType, dt, dtype_name
 from emu.workspace import Layout
@@ -72,9 +72,10 @@ def kernel_ref(kind: str, *key: Any) -> KernelRef:
 
 
 class Step(NamedTuple):
-    """One launch: ``operands`` then ``sizes`` are the kernel's arguments; it works on ``total`` units of ``unit``
+    """One launch, named as a profiler names it: ``operands`` then ``sizes`` are the kernel's arguments; it works on ``total`` units of ``unit``
     elements each."""
 
+    name: str
     kernel: KernelRef
     operands: tuple[int, ...]
     sizes: tuple[int, ...]
@@ -90,6 +91,8 @@ class Plan(NamedTuple):
     touched: tuple[int, ...]
 
 
+#: Plans that one operator on one product keeps for calls that come again.
+PLAIN_PLANS = 4096
 EMPTY_PLAN = Plan((), 0, ())
 
 
@@ -115,7 +118,8 @@ class Bound:
         self.tiling = op.tiling_bytes.get(soc.family)
         self.refused = op.refused.get(soc.family)
         self.names = tuple(p.name for p in op.params)
-        self.written = tuple(i for i, p in self.tensors if p.role in (Role.OUT, Role.INOUT))
+        #: Plans of calls without copies and casts, which depend on nothing but data type, numerics, shape and dim.
+        self.plain: dict[tuple[int, str, tuple[int, ...], int], Plan] = {}
 
     def refusal(self) -> str:
         """What a user reads when the operator's document does not list the product."""
@@ -154,9 +158,18 @@ def make(bound: Bound, args: Sequence[Any], numerics: str, strict: bool) -> Plan
     if strict and bound.refused is not None:
         return Refused(561103, bound.refusal())
     dtype = args[bound.dtype_of].dtype
-    if plain and bound.tiling is None and out.dtype == dtype and bound.cast_first is None:
-        return Plan((_main(bound, args, numerics, dtype, (bound.output, *bound.inputs)),), 0, bound.touched)
-    return _general(bound, args, numerics, dtype)
+    if not plain or out.dtype != dtype or bound.cast_first is not None:
+        return _general(bound, args, numerics, dtype)
+    key = (dtype, numerics, out.dims, 0 if bound.dim is None else args[bound.dim])
+    found = bound.plain.get(key)
+    if found is None:
+        made = _general(bound, args, numerics, dtype)
+        if isinstance(made, Refused):
+            return made
+        if len(bound.plain) >= PLAIN_PLANS:
+            bound.plain.clear()
+        found = bound.plain[key] = made
+    return found
 
 
 def _bad_view(bound: Bound, place: int, tensor: Tensor) -> Refused:
@@ -175,11 +188,11 @@ def _main(bound: Bound, args: Sequence[Any], numerics: str, dtype: int, operands
     arch, name = bound.soc.arch, dtype_name(dtype)
     if bound.dim is None:
         ref = kernel_ref("elementwise", flow.name, arch, name, numerics, False)
-        return Step(ref, operands, (), tensor.numel, 1)
+        return Step(bound.op.name, ref, operands, (), tensor.numel, 1)
     outer, r, inner = fold(tensor.dims, args[bound.dim])
     last = inner == 1
     ref = kernel_ref("rows", flow.name, arch, name, numerics, last)
-    return Step(ref, operands, (outer, r, inner), outer * inner, r)
+    return Step(bound.op.name, ref, operands, (outer, r, inner), outer * inner, r)
 
 
 def fold(dims: tuple[int, ...], dim: int) -> tuple[int, int, int]:
@@ -194,7 +207,7 @@ def fold(dims: tuple[int, ...], dim: int) -> tuple[int, int, int]:
 def _general(bound: Bound, args: Sequence[Any], numerics: str, dtype: int) -> Plan | Refused:
     out: Tensor = args[bound.output]
     layout = Layout()
-    pending: list[tuple[KernelRef, list[tuple[str, int]], tuple[int, ...], int, int]] = []
+    pending: list[tuple[str, KernelRef, list[tuple[str, int]], tuple[int, ...], int, int]] = []
 
     def temp(numel: int, itemsize: int, first: int, last: int) -> tuple[str, int]:
         return "ws", layout.add(numel * itemsize, first, last)
@@ -207,13 +220,13 @@ def _general(bound: Bound, args: Sequence[Any], numerics: str, dtype: int) -> Pl
         tensor: Tensor = args[i]
         reader = main_at - 1 if first_cast and i == bound.cast_first else main_at
         where[i] = temp(tensor.numel, tensor.itemsize, at, reader)
-        pending.append((_copy(tensor), [where[i], ("arg", i)], _copy_sizes(tensor, gather=True), tensor.numel, 1))
+        pending.append(("Contiguous", _copy(tensor), [where[i], ("arg", i)], _copy_sizes(tensor, gather=True), tensor.numel, 1))
     if first_cast:
         assert bound.cast_first is not None
         tensor = args[bound.cast_first]
         cast = temp(tensor.numel, ITEMSIZE[dtype], main_at - 1, main_at)
         ref = kernel_ref("cast", dtype_name(tensor.dtype), dtype_name(dtype), bound.soc.arch)
-        pending.append((ref, [cast, where.get(bound.cast_first, ("arg", bound.cast_first))], (), tensor.numel, 1))
+        pending.append(("Cast", ref, [cast, where.get(bound.cast_first, ("arg", bound.cast_first))], (), tensor.numel, 1))
         where[bound.cast_first] = cast
     last_cast = out.dtype != dtype
     if last_cast and (out.dtype not in CAST_TARGETS or (out.dtype == DataType.BF16 and not bound.soc.bf16)):
@@ -229,19 +242,19 @@ def _general(bound: Bound, args: Sequence[Any], numerics: str, dtype: int) -> Pl
         layout.add(bound.tiling, main_at, main_at)
     main = _main(bound, args, numerics, dtype, ())
     operands = [produced, *(where.get(i, ("arg", i)) for i in bound.inputs)]
-    pending.append((main.kernel, operands, main.sizes, main.total, main.unit))
+    pending.append((main.name, main.kernel, operands, main.sizes, main.total, main.unit))
     at = main_at + 1
     if last_cast:
         result = target if out.contiguous else temp(out.numel, out.itemsize, at, at + 1)
         ref = kernel_ref("cast", dtype_name(dtype), dtype_name(out.dtype), bound.soc.arch)
-        pending.append((ref, [result, produced], (), out.numel, 1))
+        pending.append(("Cast", ref, [result, produced], (), out.numel, 1))
         produced = result
     if not out.contiguous:
-        pending.append((_copy(out), [target, produced], _copy_sizes(out, gather=False), out.numel, 1))
+        pending.append(("ViewCopy", _copy(out), [target, produced], _copy_sizes(out, gather=False), out.numel, 1))
     offsets, total = layout.place()
     steps = tuple(
-        Step(ref, tuple(k if kind == "arg" else ~offsets[k] for kind, k in ops), sizes, count, unit)
-        for ref, ops, sizes, count, unit in pending
+        Step(name, ref, tuple(k if kind == "arg" else ~offsets[k] for kind, k in ops), sizes, count, unit)
+        for name, ref, ops, sizes, count, unit in pending
     )
     return Plan(steps, total, bound.touched)
 
