@@ -72,8 +72,10 @@ def kernel_ref(kind: str, *key: Any) -> KernelRef:
 
 
 class Step(NamedTuple):
-    """One launch, named as a profiler names it: ``operands`` then ``sizes`` are the kernel's arguments; it works on ``total`` units of ``unit``
-    elements each."""
+    """One launch, named as a profiler names it.
+
+    ``operands`` then ``sizes`` are the kernel's arguments; it works on ``total`` units of ``unit`` elements each.
+    """
 
     name: str
     kernel: KernelRef

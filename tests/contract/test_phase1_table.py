@@ -217,7 +217,7 @@ def test_the_plain_call_is_accepted_or_refused_by_the_document(soc: str, op: str
         assert (size, executor, code) == (0, 0, REFUSED)
         assert "document" in message
         assert "strict_products=False" in message
-        assert "it runs" in message
+        assert "runs" in message
     else:
         assert code == 0, message
         assert executor > 0
@@ -231,7 +231,7 @@ def test_310b_is_refused_for_all_three(op: str) -> None:
     try:
         _, _, code, message = execute(OPS[op], fresh(OPS[op]))
         assert code == REFUSED
-        assert "no kernel for the 310B is known" in message
+        assert "no kernel known" in message
         emu.configure(strict_products=False)
         assert execute(OPS[op], fresh(OPS[op]))[2] == 0
     finally:
