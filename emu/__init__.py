@@ -8,13 +8,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from emu.install import install
+
 if TYPE_CHECKING:
     from emu import acl, aclnn, ops, types
     from emu.config import Config, configure
     from emu.status import AclError
 
 __version__ = "0.1.0"
-__all__ = ["AclError", "Config", "acl", "aclnn", "configure", "ops", "types"]
+__all__ = ["AclError", "Config", "acl", "aclnn", "configure", "install", "ops", "types"]
 
 _MODULES = {"acl", "aclnn", "ops", "types"}
 _NAMES = {"AclError": "emu.status", "Config": "emu.config", "configure": "emu.config"}

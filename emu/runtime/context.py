@@ -159,4 +159,3 @@ def mark_forked() -> None:
 def forked() -> bool:
     """True in a forked child of a process with an open device."""
     return _forked_pid != 0
-

@@ -41,28 +41,50 @@ def place(function: str, name: str, addr: int, nbytes: int, *, write: bool) -> P
     return Place(addr, addr, on_device=False, pin=pinned.find(addr, nbytes))
 
 
-def copy(function: str, dst: int, src: int, nbytes: int) -> int:
-    """Copy at once; 0 or 107000. The direction comes from the addresses."""
-    to = place(function, "dst", dst, nbytes, write=True)
+Rows = tuple[int, int, int]
+#: (dpitch, spitch, height) of a plain copy.
+ONE_ROW: Rows = (0, 0, 1)
+
+
+def ends(function: str, dst: int, src: int, nbytes: int, rows: Rows = ONE_ROW) -> tuple[Place, Place] | int:
+    """Both ends of a copy of ``height`` rows of ``nbytes``, or 107000."""
+    dpitch, spitch, height = rows
+    to = place(function, "dst", dst, dpitch * (height - 1) + nbytes, write=True)
     if isinstance(to, int):
         return to
-    of = place(function, "src", src, nbytes, write=False)
-    if isinstance(of, int):
-        return of
-    if hooks.active is not None:
-        hooks.active.copied(dst, src, nbytes, None)
-    host.move(to.real, of.real, nbytes)
+    of = place(function, "src", src, spitch * (height - 1) + nbytes, write=False)
+    return of if isinstance(of, int) else (to, of)
+
+
+def ends_async(function: str, dst: int, src: int, nbytes: int, rows: Rows = ONE_ROW) -> tuple[Place, Place] | int:
+    """As :func:`ends`; 207000 when both are host memory."""
+    both = ends(function, dst, src, nbytes, rows)
+    if not isinstance(both, int) and not (both[0].on_device or both[1].on_device):
+        return errors.fail(_UNSUPPORTED, "EE1005", f"{function}: dst and src are both host memory")
+    return both
+
+
+def copy(function: str, dst: int, src: int, nbytes: int, rows: Rows = ONE_ROW) -> int:
+    """Copy at once; 0 or 107000. The direction comes from the addresses."""
+    both = ends(function, dst, src, nbytes, rows)
+    if isinstance(both, int):
+        return both
+    to, of = both
+    for row in range(rows[2]):
+        if hooks.active is not None:
+            hooks.active.copied(dst + row * rows[0], src + row * rows[1], nbytes, None)
+        host.move(to.real + row * rows[0], of.real + row * rows[1], nbytes)
     return 0
 
 
-def fill(function: str, dst: int, value: int, nbytes: int) -> int:
-    """memset at once; 0 or 107000."""
-    to = place(function, "devPtr", dst, nbytes, write=True)
+def fill(function: str, dst: int, pattern: bytes, count: int) -> int:
+    """``count`` times ``pattern`` (1 or 4 bytes) at once; 0 or 107000."""
+    to = place(function, "devPtr", dst, count * len(pattern), write=True)
     if isinstance(to, int):
         return to
     if hooks.active is not None:
-        hooks.active.filled(dst, nbytes, None)
-    host.fill(to.real, value & 0xFF, nbytes)
+        hooks.active.filled(dst, count * len(pattern), None)
+    fill_pattern(to.real, pattern, count)
     return 0
 
 
@@ -72,7 +94,7 @@ class CopyTask:
     __slots__ = ("dpitch", "dst", "height", "nbytes", "pins", "spitch", "src", "stream", "work")
     name = "memcpy"
 
-    def __init__(self, stream: Stream, dst: Place, src: Place, nbytes: int, rows: tuple[int, int, int] = (0, 0, 1)) -> None:
+    def __init__(self, stream: Stream, dst: Place, src: Place, nbytes: int, rows: Rows = ONE_ROW) -> None:
         self.stream = stream
         self.dst = dst
         self.src = src
@@ -126,6 +148,9 @@ class FillTask:
             hooks.active.filled(self.dst.addr, self.count * len(self.pattern), self.stream)
         fill_pattern(self.dst.real, self.pattern, self.count)
 
+    def drop(self, stream: Stream) -> None:
+        """Nothing is held."""
+
 
 def fill_pattern(real: int, pattern: bytes, count: int) -> None:
     """``count`` times ``pattern`` from ``real`` on."""
@@ -140,24 +165,8 @@ def fill_pattern(real: int, pattern: bytes, count: int) -> None:
         done += step
 
 
-def copy_async(function: str, dst: int, src: int, nbytes: int, stream: Stream, rows: tuple[int, int, int] = (0, 0, 1)) -> int:
-    """Queue a copy. Host to host is 207000; a pageable host address makes the runtime wait for the stream and copy at once.
-
-    ``rows`` = (dpitch, spitch, height).
-    """
-    dpitch, spitch, height = rows
-    to = place(function, "dst", dst, dpitch * (height - 1) + nbytes, write=True)
-    if isinstance(to, int):
-        return to
-    of = place(function, "src", src, spitch * (height - 1) + nbytes, write=False)
-    if isinstance(of, int):
-        return of
-    if not to.on_device and not of.on_device:
-        return errors.fail(_UNSUPPORTED, "EE1005", f"{function}: dst and src are both host memory")
-    task = CopyTask(stream, to, of, nbytes, rows)
-    if all(end.on_device or end.pin is not None for end in (to, of)):
-        stream.enqueue(task)
-        return 0
+def _at_once(task: CopyTask | FillTask, stream: Stream, function: str) -> int:
+    """Wait for the stream, then do in this thread what the device cannot do by itself."""
     code = stream.synchronize()
     if code:
         task.drop(stream)
@@ -165,5 +174,26 @@ def copy_async(function: str, dst: int, src: int, nbytes: int, stream: Stream, r
     try:
         task.run()
     except AclError as error:
-        return errors.fail(error.code, "EL0003", str(error))
+        return errors.fail(error.code, "EL0003", f"{function}: {error}")
+    return 0
+
+
+def copy_async(function: str, both: tuple[Place, Place], nbytes: int, stream: Stream, rows: Rows = ONE_ROW) -> int:
+    """Queue a copy; a pageable host address makes the runtime wait for the stream and copy at once."""
+    task = CopyTask(stream, *both, nbytes, rows)
+    if all(end.on_device or end.pin is not None for end in both):
+        stream.enqueue(task)
+        return 0
+    return _at_once(task, stream, function)
+
+
+def fill_async(function: str, dst: int, pattern: bytes, count: int, stream: Stream) -> int:
+    """Queue a fill of device memory; host memory is filled at once, after the stream."""
+    to = place(function, "devPtr", dst, count * len(pattern), write=True)
+    if isinstance(to, int):
+        return to
+    task = FillTask(stream, to, pattern, count)
+    if not to.on_device:
+        return _at_once(task, stream, function)
+    stream.enqueue(task)
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from itertools import count
 
 from emu import config
@@ -36,6 +37,8 @@ class Device:
         self.limits: dict[int, int] = {}
         self.peers: set[int] = set()
         self._ids = count()
+        #: What event time stamps count from.
+        self.boot_ns = time.perf_counter_ns()
         self._memory: Memory | None = None
 
     @property

@@ -31,7 +31,7 @@ class Event:
         self.record: Record | None = None
         self.alive = True
         self._unbound: list[tuple[Wait, Stream]] = []
-        self._waits: list[Wait] = []
+        self._waits: list[tuple[Wait, Stream]] = []
         self.handle = handles.register(self)
         if hooks.active is not None:
             hooks.active.created(self)
@@ -69,8 +69,8 @@ class Event:
         wait = Wait(record, timeout_s)
         if record is None:
             self._unbound.append((wait, stream))
-        self._waits = [w for w in self._waits if not w.done]
-        self._waits.append(wait)
+        self._waits = [(w, s) for w, s in self._waits if not w.done]
+        self._waits.append((wait, stream))
         stream.enqueue(wait)
 
     def reset_on(self, stream: Stream) -> None:
@@ -80,7 +80,11 @@ class Event:
 
     def waits_done(self) -> bool:
         """True when no queued wait for it is outstanding."""
-        return all(wait.done for wait in self._waits)
+        return all(wait.done for wait, _ in self._waits)
+
+    def waiting_streams(self) -> list[Stream]:
+        """The streams with an outstanding wait for it."""
+        return [stream for wait, stream in self._waits if not wait.done]
 
     def destroy(self) -> None:
         """Forget the handle; queued records and waits keep what they need. A wait for a record to come can never end now."""

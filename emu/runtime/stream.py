@@ -122,6 +122,11 @@ class Stream:
 
     # -- waiting ---------------------------------------------------------------------------------------------------------
 
+    @property
+    def waited_for(self) -> bool:
+        """False for the kinds of stream that the host never waits for."""
+        return not self.flags & UNWAITED
+
     def idle(self) -> bool:
         """True when everything that was queued has run."""
         return not self.queue
@@ -193,7 +198,7 @@ class Stream:
             return
         self.alive = False
         handles.release(self.handle)
-        if wait and self.queue and not self.flags & UNWAITED:
+        if wait and self.queue and self.waited_for:
             self._finish()
         self.drop()
         self.context.forget(self)
@@ -223,4 +228,3 @@ def resolve(handle: int, ctx: Context) -> Stream | int:
 def bad_stream(handle: int) -> int:
     """107017 for a handle that is no live stream."""
     return errors.fail(_BAD_HANDLE, "EE1017", f"{handle:#x} is no live stream: destroyed, or no stream at all")
-
