@@ -9,3 +9,4 @@ from __future__ import annotations
 from emu.acl import rt as rt
 from emu.acl import util as util
 from emu.acl._general import *  # noqa: F403
+from emu.acl.rt import get_soc_name as get_soc_name  # pyACL has aclrtGetSocName under acl

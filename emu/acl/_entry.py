@@ -35,6 +35,8 @@ class Entry(NamedTuple):
     parameters: tuple[Parameter, ...]
     python_name: str
     function: Callable[..., Any]
+    #: False where the C signature is not public as a whole: Python offers it, C cannot.
+    c_known: bool
 
     @property
     def inputs(self) -> list[Parameter]:
@@ -99,7 +101,7 @@ def _convert(ctype: str, value: Any) -> Any:
     return value
 
 
-def entry(prototype: str, *, name: str = "acl.rt", returns: str = "aclError", optional: int = 0) -> Callable[[F], F]:
+def entry(prototype: str, *, name: str = "acl.rt", returns: str = "aclError", optional: int = 0, c_known: bool = True) -> Callable[[F], F]:
     """Declare ``prototype`` = ``cName(type name, out type name, …)``; ``any*`` is a pointer that Python passes as any object.
 
     The decorated function takes exactly the inputs, positionally; TypeError ("acl.rt.malloc args parse failed: …") for another count or a
@@ -142,7 +144,7 @@ def entry(prototype: str, *, name: str = "acl.rt", returns: str = "aclError", op
                     raise TypeError(text) from None
             return values
 
-        ENTRIES[c_name] = Entry(c_name, returns, tuple(parameters), full, function)
+        ENTRIES[c_name] = Entry(c_name, returns, tuple(parameters), full, function, c_known)
         return cast(F, call)
 
     return declare

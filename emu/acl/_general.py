@@ -6,8 +6,8 @@ import struct
 
 from emu.acl._entry import entry, names
 from emu.acl.rt._common import bad_value, null
-from emu.runtime import errors, handles, process
-from emu.types import ITEMSIZE, CANNPackageName
+from emu.runtime import device, errors, handles, process
+from emu.types import ITEMSIZE, CANNPackageName, DeviceInfo
 
 #: ACL's own version, as in the headers that the emulator follows.
 VERSION = (1, 17, 0)
@@ -112,6 +112,24 @@ def float_to_float16(value: float) -> int:
     return result
 
 
+@entry("aclGetDeviceCapability(uint32_t deviceId, aclDeviceInfo deviceInfo, out int64_t value)", name="acl")
+def get_device_capability(deviceId: int, deviceInfo: int) -> tuple[int, int]:
+    """(AI cores 0, vector cores 1 or bytes of L2 2; code). 100000: no such device or figure."""
+    found = device.get(deviceId)
+    if found is None:
+        return 0, bad_value("aclGetDeviceCapability", "deviceId", deviceId, "no such device")
+    soc = found.profile
+    figures: dict[int, int] = {
+        DeviceInfo.AI_CORE_NUM: soc.ai_cores,
+        DeviceInfo.VECTOR_CORE_NUM: soc.vector_cores,
+        DeviceInfo.L2_SIZE: soc.l2_bytes,
+    }
+    value = figures.get(deviceInfo)
+    if value is None:
+        return 0, bad_value("aclGetDeviceCapability", "deviceInfo", deviceInfo, "must be 0 to 2")
+    return value, 0
+
+
 class DataBuffer:
     """aclDataBuffer: an address and a size."""
 
@@ -137,7 +155,7 @@ def destroy_data_buffer(dataBuffer: int) -> int:
     return 0
 
 
-@entry("aclUpdateDataBuffer(aclDataBuffer* dataBuffer, void* data, size_t size)", name="acl")
+@entry("aclUpdateDataBuffer(aclDataBuffer* dataBuffer, void* data, size_t size)", c_known=False, name="acl")
 def update_data_buffer(dataBuffer: int, data: int, size: int) -> int:
     """Another address and size. 100000: null or no data buffer."""
     found = handles.lookup(dataBuffer, DataBuffer)

@@ -113,7 +113,7 @@ def current() -> Context | None:
     context = _local.context
     if context is not None and context.alive:
         return context
-    if default_context is not None:
+    if default_context is not None and not _forked_pid:
         context = _local.context = default_context()
         return context
     return None

@@ -103,11 +103,12 @@ class Cores:
         self._away_from = cpu if all(helper.tid for helper in self._helpers) else -1
 
     def close(self) -> None:
-        """End the helpers."""
-        for helper in self._helpers:
-            helper.job = None
-            helper.go.release()
-        self._helpers = []
+        """End the helpers, after the launch that has them."""
+        with self._busy:
+            for helper in self._helpers:
+                helper.job = None
+                helper.go.release()
+            self._helpers = []
 
 
 _cores: Cores | None = None

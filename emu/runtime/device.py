@@ -9,16 +9,17 @@ from itertools import count
 
 from emu import config
 from emu.runtime import context as contexts
-from emu.runtime import schedule
+from emu.runtime import modes
 from emu.runtime.context import Context
 from emu.runtime.memory import Memory
+from emu.runtime.schedule import Schedule
 from emu.soc import SocProfile, profile
 
 
 class Device:
     """One simulated device. ``memory`` exists from the first context until the last one is gone."""
 
-    def __init__(self, soc: SocProfile, index: int, mode: schedule.Schedule) -> None:
+    def __init__(self, soc: SocProfile, index: int, mode: Schedule) -> None:
         from emu.runtime import lifecycle  # it watches exit and fork from now on, and knows this module
 
         lifecycle.watch()
@@ -147,7 +148,7 @@ class Machine:
     def __init__(self, settings: config.Config, hidden: str | None) -> None:
         self.settings = settings
         self.hidden = hidden
-        self.schedule = schedule.make(settings.schedule)
+        self.schedule = modes.make(settings.schedule)
         soc = profile(settings.soc)
         self.devices = [Device(soc, index, self.schedule) for index, _ in enumerate(visible(settings.devices, hidden))]
 
@@ -208,7 +209,7 @@ def owner(addr: int) -> Device | None:
 def private(soc: SocProfile) -> Context:
     """A context on a device of its own, outside the machine: it does not count as open and no face can name it."""
     settings = config.current()
-    device = Device(soc, -1, schedule.make(settings.schedule))
+    device = Device(soc, -1, modes.make(settings.schedule))
     _private.append(device)
     return device.create_context()
 

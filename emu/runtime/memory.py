@@ -59,7 +59,7 @@ class Memory:
         self.total = profile.hbm_bytes
         self.base = self.end = self.delta = 0
         self._reserve()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._bases: list[int] = []
         self._live: dict[int, Allocation] = {}
         self._forget()
@@ -217,16 +217,21 @@ class Memory:
         """The one live block that holds all of [addr, addr + nbytes); None when there is none."""
         block = self._live.get(addr)
         if block is None:
-            index = bisect_right(self._bases, addr) - 1
-            block = self._live.get(self._bases[index]) if index >= 0 else None
-            if block is None:
-                return None
+            with self._lock:
+                index = bisect_right(self._bases, addr) - 1
+                if index < 0:
+                    return None
+                block = self._live[self._bases[index]]
         if nbytes < 0 or addr + nbytes > block.base + block.size or addr >= block.base + block.size:
             return None
         return block
 
     def nearest(self, addr: int) -> str:
         """Where ``addr`` lies, for messages: in which block, freed block, or beside which one."""
+        with self._lock:
+            return self._nearest(addr)
+
+    def _nearest(self, addr: int) -> str:
         for block in reversed(self._recent.values()):
             if block.base <= addr < block.base + block.reserved:
                 return f"it lies in the freed block of {block}"

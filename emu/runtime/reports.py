@@ -70,11 +70,27 @@ class Reports:
     def __init__(self, thread: int) -> None:
         self.thread = thread
         self.streams: list[Stream] = []
+        #: True when the thread has unsubscribed from its last stream: nobody will run what comes.
+        self.closed = False
         self._arrived: queue.SimpleQueue[tuple[Stream, Callback]] = queue.SimpleQueue()
 
     def put(self, stream: Stream, callback: Callback) -> None:
         """A callback is due."""
         self._arrived.put((stream, callback))
+
+    def forget(self, stream: Stream) -> None:
+        """The stream is destroyed."""
+        unsubscribe(self.thread, stream)
+
+    def close(self) -> None:
+        """Let the streams go on that wait for a callback of this thread."""
+        self.closed = True
+        while True:
+            try:
+                stream, callback = self._arrived.get_nowait()
+            except queue.Empty:
+                return
+            callback.finish(stream)
 
     def process(self, seconds: float | None) -> bool:
         """Run the next callback in this thread; False when none arrived within ``seconds`` (None: wait for ever)."""
@@ -106,7 +122,10 @@ class Callback(Gate):
     def poll(self, stream: Stream) -> bool:
         if not self._sent:
             self._sent = True
-            self._reports.put(stream, self)
+            if self._reports.closed:
+                self.done = True
+            else:
+                self._reports.put(stream, self)
         return self.done or not self._block
 
     def finish(self, stream: Stream) -> None:
@@ -115,11 +134,12 @@ class Callback(Gate):
         stream.resume()
 
     def blocker(self) -> Stream | Comes:
-        # The one thread that could run it is the one that asks.
-        return Comes.NEVER if self._reports.thread == threading.get_ident() else Comes.ITSELF
+        # The one thread that could run it is the one that asks, or is gone.
+        thread = self._reports.thread
+        return Comes.NEVER if thread == threading.get_ident() or not threads.exists(thread) else Comes.ITSELF
 
     def describe(self) -> str:
-        return "a callback that this very thread would have to run"
+        return f"a callback that only thread {self._reports.thread} may run, which is this one or has ended"
 
 
 _lock = threading.Lock()
@@ -147,9 +167,12 @@ def unsubscribe(thread: int, stream: Stream) -> bool:
             return False
         stream.reports = None
         reports.streams.remove(stream)
-        if not reports.streams:
+        last = not reports.streams
+        if last:
             del _by_thread[thread]
-        return True
+    if last:
+        reports.close()
+    return True
 
 
 def of_thread(thread: int) -> Reports | None:

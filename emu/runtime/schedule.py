@@ -1,4 +1,4 @@
-"""Who runs a stream's queue, and when: eager, async, lazy, shuffle:SEED. And how a host thread waits.
+"""Who runs a stream's queue, and when; and how a host thread waits. The mode here is async, the others are in modes.py.
 
 A queue is drained under its stream's lock by whoever holds it: the enqueuing caller (eager), a worker thread or a caller in a wait
 without limit (async), such a caller alone (lazy, shuffle). A timed wait only waits: the worker runs the stream meanwhile.
@@ -6,7 +6,6 @@ without limit (async), such a caller alone (lazy, shuffle). A timed wait only wa
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from collections import deque
@@ -92,6 +91,19 @@ def deadlock(stream: Stream) -> tuple[str, bool] | None:
             return None
         seen.append(stream)
         stream = ahead
+
+
+def advance_one(stream: Stream) -> bool:
+    """Run the head of ``stream`` alone, if it can; True when it did."""
+    if not stream.lock.acquire(False):
+        return False
+    try:
+        count, _ = stream.drain(None, 1)
+    finally:
+        stream.lock.release()
+    if _waiters:
+        notify()
+    return count > 0
 
 
 class Schedule:
@@ -246,116 +258,3 @@ class Schedule:
             except RuntimeError:
                 pass
             worker.join(seconds)
-
-
-class Eager(Schedule):
-    """Everything runs where it is enqueued, as far as it can."""
-
-    direct = False
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._ready: deque[Stream] = deque()
-
-    def enqueued(self, stream: Stream, work: int) -> None:
-        self._ready.append(stream)
-        self._run()
-
-    def resumed(self, stream: Stream, inside: bool) -> None:
-        self._ready.append(stream)
-        if not inside:  # else the _run that drains the other stream comes by afterwards
-            self._run()
-        notify()
-
-    def help(self, stream: Stream, goal: Gate) -> bool:
-        ran = advance(stream, goal)
-        self._run()
-        return ran
-
-    def query(self, stream: Stream, goal: Gate | None = None) -> None:
-        self._ready.append(stream)
-        self._run()
-
-    def _serve(self, stream: Stream) -> bool:
-        ran = advance(stream)
-        self._run()
-        return ran
-
-    def _run(self) -> None:
-        ready = self._ready
-        while ready:
-            try:
-                stream = ready.popleft()
-            except IndexError:
-                return
-            while advance(stream):
-                pass
-
-
-class Lazy(Schedule):
-    """Everything runs at the latest legal moment: when a host thread waits for it."""
-
-    def enqueued(self, stream: Stream, work: int) -> None:
-        pass
-
-    def resumed(self, stream: Stream, inside: bool) -> None:
-        notify()
-
-    def query(self, stream: Stream, goal: Gate | None = None) -> None:
-        advance(stream, goal, 1)
-
-
-class Shuffle(Schedule):
-    """A random legal interleaving of the streams; the same seed and the same calls of one host thread give the same one."""
-
-    direct = False
-
-    def __init__(self, seed: int) -> None:
-        super().__init__()
-        self._random = random.Random(seed)
-        self._streams: list[Stream] = []
-
-    def enqueued(self, stream: Stream, work: int) -> None:
-        if stream not in self._streams:
-            self._streams.append(stream)
-        for _ in range(self._random.randrange(3)):
-            self._step()
-
-    def resumed(self, stream: Stream, inside: bool) -> None:
-        notify()
-
-    def query(self, stream: Stream, goal: Gate | None = None) -> None:
-        self._step()
-        advance(stream, goal, 1)
-
-    def help(self, stream: Stream, goal: Gate) -> bool:
-        return self._step() or advance(stream, goal, 1)
-
-    def _step(self) -> bool:
-        """Run one item of a random stream that can."""
-        streams = [s for s in self._streams if s.queue]
-        self._streams = streams
-        order = list(streams)
-        self._random.shuffle(order)
-        return any(advance_one(stream) for stream in order)
-
-
-def advance_one(stream: Stream) -> bool:
-    """Run the head of ``stream`` alone, if it can; True when it did."""
-    if not stream.lock.acquire(False):
-        return False
-    try:
-        count, _ = stream.drain(None, 1)
-    finally:
-        stream.lock.release()
-    if _waiters:
-        notify()
-    return count > 0
-
-
-def make(text: str) -> Schedule:
-    """The schedule that a Config names."""
-    name, _, seed = text.partition(":")
-    if name == "shuffle":
-        return Shuffle(int(seed))
-    return {"eager": Eager, "lazy": Lazy}.get(name, Schedule)()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from emu.runtime import errors, handles, hooks
 from emu.runtime.gates import Gate, Mark
@@ -60,7 +60,7 @@ class Stream:
         self.aborted = False
         self.attributes: dict[int, int] = {}
         #: The report queue of the thread that subscribed to this stream's callbacks.
-        self.reports: object | None = None
+        self.reports: Any = None
         self.handle = handles.register(self)
 
     # -- queueing --------------------------------------------------------------------------------------------------------
@@ -100,9 +100,9 @@ class Stream:
 
     def _run(self, task: Task) -> None:
         hook = hooks.active
-        if hook is not None:
-            hook.launched(self, task)
         try:
+            if hook is not None:
+                hook.launched(self, task)
             task.run()
         except AclError as error:
             self.context.record_fault(error.code, str(error), self)
@@ -201,6 +201,8 @@ class Stream:
         if wait and self.queue and self.waited_for:
             self._finish()
         self.drop()
+        if self.reports is not None:
+            self.reports.forget(self)
         self.context.forget(self)
         if hooks.active is not None:
             hooks.active.destroyed(self)

@@ -25,6 +25,11 @@ def strangers() -> bool:
     return any(t is not me and not isinstance(t, RuntimeThread) and t.is_alive() for t in threading.enumerate())
 
 
+def exists(number: int) -> bool:
+    """True unless the thread of that number (pthread_self, threading.get_ident) has surely ended."""
+    return foreign_host or any(t.ident == number and t.is_alive() for t in threading.enumerate())
+
+
 class HostPool:
     """Threads for host functions: a job never waits for another one, whatever that one does."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from emu.acl._entry import entry, names
 from emu.acl.rt._common import UNSUPPORTED, bad_argument, bad_value, inside_callback, need_context
-from emu.runtime import context, device, errors, reports
+from emu.runtime import context, device, errors, hooks, reports
 from emu.runtime.device import Device
 from emu.status import Status
 from emu.types import DevAttr, FloatOverflowMode
@@ -149,6 +149,8 @@ def _synchronize(function: str, ms: int) -> int:
             failed = stream.schedule.wait(stream, mark) or failed
     if failed:
         return failed
+    if hooks.active is not None:
+        hooks.active.synchronised(ctx.device)
     return ctx.fault and errors.fail(ctx.fault, "EZ2001", ctx.fault_text)
 
 
@@ -213,7 +215,7 @@ def _peer(function: str, peer: int) -> tuple[Device, Device] | int:
     return ctx.device, other
 
 
-@entry("aclrtDeviceCanAccessPeer(out int32_t canAccessPeer, int32_t deviceId, int32_t peerDeviceId)")
+@entry("aclrtDeviceCanAccessPeer(out int32_t canAccessPeer, int32_t deviceId, int32_t peerDeviceId)", c_known=False)
 def device_can_access_peer(deviceId: int, peerDeviceId: int) -> tuple[int, int]:
     """(1 for two different devices, code). 107001: no such device; 107000: the same one twice."""
     for number in (deviceId, peerDeviceId):
@@ -225,7 +227,7 @@ def device_can_access_peer(deviceId: int, peerDeviceId: int) -> tuple[int, int]:
     return 1, 0
 
 
-@entry("aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags)")
+@entry("aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags)", c_known=False)
 def device_enable_peer_access(peerDeviceId: int, flags: int) -> int:
     """Let the current device reach another one; copies between devices work without it, too. 107000: ``flags`` is not 0, or itself."""
     if flags:
@@ -237,7 +239,7 @@ def device_enable_peer_access(peerDeviceId: int, flags: int) -> int:
     return 0
 
 
-@entry("aclrtDeviceDisablePeerAccess(int32_t peerDeviceId)")
+@entry("aclrtDeviceDisablePeerAccess(int32_t peerDeviceId)", c_known=False)
 def device_disable_peer_access(peerDeviceId: int) -> int:
     """End it; 107000 when it was not enabled."""
     pair = _peer("aclrtDeviceDisablePeerAccess", peerDeviceId)
@@ -278,7 +280,7 @@ def set_device_res_limit(deviceId: int, type: int, value: int) -> int:
     return 0
 
 
-@entry("aclrtResetDeviceResLimit(int32_t deviceId)")
+@entry("aclrtResetDeviceResLimit(int32_t deviceId)", c_known=False)
 def reset_device_res_limit(deviceId: int) -> int:
     """All cores again. 107001: no such device."""
     found = find_device("aclrtResetDeviceResLimit", deviceId)

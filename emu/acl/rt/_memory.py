@@ -72,13 +72,13 @@ def _cache(function: str, addr: int, size: int) -> int:
     return 0
 
 
-@entry("aclrtMemFlush(void* devPtr, size_t size)")
+@entry("aclrtMemFlush(void* devPtr, size_t size)", c_known=False)
 def mem_flush(devPtr: int, size: int) -> int:
     """Nothing to do: the host never holds device data back. 100000: null or size 0; 107000: in no live block."""
     return _cache("aclrtMemFlush", devPtr, size)
 
 
-@entry("aclrtMemInvalidate(void* devPtr, size_t size)")
+@entry("aclrtMemInvalidate(void* devPtr, size_t size)", c_known=False)
 def mem_invalidate(devPtr: int, size: int) -> int:
     """As mem_flush."""
     return _cache("aclrtMemInvalidate", devPtr, size)
@@ -111,12 +111,6 @@ def malloc_host(size: int) -> tuple[int, int]:
         return 0, bad_value("aclrtMallocHost", "size", size, "must not be 0")
     ctx = need_context("aclrtMallocHost")
     return (0, ctx) if isinstance(ctx, int) else pinned.malloc(size)
-
-
-@entry("aclrtMallocHostWithCfg(out void* hostPtr, uint64_t size, aclrtMallocConfig* cfg)")
-def malloc_host_with_cfg(size: int, cfg: int) -> tuple[int, int]:
-    """As malloc_host; the configuration (0 = none) changes nothing here."""
-    return malloc_host(size)
 
 
 @entry("aclrtFreeHost(void* hostPtr)")

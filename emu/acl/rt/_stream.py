@@ -48,13 +48,13 @@ def create_stream_with_config(priority: int, flag: int) -> tuple[int, int]:
     return _create("aclrtCreateStreamWithConfig", priority, flag)
 
 
-@entry("aclrtCreateStreamConfigHandle()", returns="aclrtStreamConfigHandle*")
+@entry("aclrtCreateStreamConfigHandle()", c_known=False, returns="aclrtStreamConfigHandle*")
 def create_stream_config_handle() -> int:
     """A configuration for create_stream_v2."""
     return handles.register(StreamConfig())
 
 
-@entry("aclrtDestroyStreamConfigHandle(aclrtStreamConfigHandle* handle)")
+@entry("aclrtDestroyStreamConfigHandle(aclrtStreamConfigHandle* handle)", c_known=False)
 def destroy_stream_config_handle(handle: int) -> int:
     """Forget it. 100000: null, or no such configuration."""
     if handles.lookup(handle, StreamConfig) is None:
@@ -63,7 +63,7 @@ def destroy_stream_config_handle(handle: int) -> int:
     return 0
 
 
-@entry("aclrtSetStreamConfigOpt(aclrtStreamConfigHandle* handle, int32_t attr, uint64_t value)")
+@entry("aclrtSetStreamConfigOpt(aclrtStreamConfigHandle* handle, int32_t attr, uint64_t value)", c_known=False)
 def set_stream_config_opt(handle: int, attr: int, value: int) -> int:
     """Set WORK_ADDR_PTR 0, WORK_SIZE 1, FLAG 2 or PRIORITY 3. 100000: null or no configuration, or another attribute."""
     found = handles.lookup(handle, StreamConfig)
@@ -231,7 +231,7 @@ def set_stream_failure_mode(stream: int, mode: int) -> int:
     return found if isinstance(found, int) else _failure_mode("aclrtSetStreamFailureMode", found, mode)
 
 
-@entry("aclrtSetStreamAttribute(aclrtStream stream, aclrtStreamAttr stmAttrType, uint64_t value)")
+@entry("aclrtSetStreamAttribute(aclrtStream stream, aclrtStreamAttr stmAttrType, uint64_t value)", c_known=False)
 def set_stream_attribute(stream: int, stmAttrType: int, value: int) -> int:
     """Set FAILURE_MODE 1, FLOAT_OVERFLOW_CHECK 2, USER_CUSTOM_TAG 3, CACHE_OP_INFO 4 or PRIORITY 5 (clamped). 100000: another one."""
     name = "aclrtSetStreamAttribute"
@@ -249,7 +249,7 @@ def set_stream_attribute(stream: int, stmAttrType: int, value: int) -> int:
     return 0
 
 
-@entry("aclrtGetStreamAttribute(aclrtStream stream, aclrtStreamAttr stmAttrType, out uint64_t value)")
+@entry("aclrtGetStreamAttribute(aclrtStream stream, aclrtStreamAttr stmAttrType, out uint64_t value)", c_known=False)
 def get_stream_attribute(stream: int, stmAttrType: int) -> tuple[int, int]:
     """(value, 0 when it was not set; code). 100000: no such attribute."""
     if not StreamAttr.FAILURE_MODE <= stmAttrType <= StreamAttr.PRIORITY:
@@ -274,7 +274,7 @@ def set_op_execute_time_out(timeout: int) -> int:
     return _execute_timeout("aclrtSetOpExecuteTimeOut", timeout * 1_000_000)
 
 
-@entry("aclrtSetOpExecuteTimeOutWithMs(uint32_t timeout)")
+@entry("aclrtSetOpExecuteTimeOutWithMs(uint32_t timeout)", c_known=False)
 def set_op_execute_time_out_with_ms(timeout: int) -> int:
     """As set_op_execute_time_out, in milliseconds."""
     return _execute_timeout("aclrtSetOpExecuteTimeOutWithMs", timeout * 1000)
