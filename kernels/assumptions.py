@@ -25,8 +25,9 @@ class Assumption(NamedTuple):
 
 
 _SOFTMAX = ("softmax_backward", "softmax", "log_softmax", "log_softmax_backward")
-_FORWARD = ("selu", "log_sigmoid", "softmax", "log_softmax", "log_softmax_backward")
-_ELEMENTARY = ("log_sigmoid_backward", "selu", "log_sigmoid", "softmax", "log_softmax", "log_softmax_backward")
+_EXPONENTIAL = ("exp", "sigmoid", "gelu")
+_FORWARD = ("selu", "log_sigmoid", "softmax", "log_softmax", "log_softmax_backward", *_EXPONENTIAL)
+_ELEMENTARY = ("log_sigmoid_backward", "selu", "log_sigmoid", "softmax", "log_softmax", "log_softmax_backward", *_EXPONENTIAL)
 
 ASSUMPTIONS: tuple[Assumption, ...] = (
     Assumption(
@@ -48,7 +49,7 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         "division and square root are correctly rounded, ties to even",
         ("nearest",),
         "nearest",
-        ("log_sigmoid_backward", "softmax"),
+        ("log_sigmoid_backward", "softmax", "sigmoid", "gelu"),
     ),
     Assumption(
         "cast_targets",
@@ -115,6 +116,20 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         ("as_float",),
         "as_float",
         ("softmax", "log_softmax"),
+    ),
+    Assumption(
+        "exp_precision",
+        "Exp of FLOAT16 and BF16 computes in FLOAT; the card's library also has a FLOAT16 form, and its default is not public",
+        ("high",),
+        "high",
+        ("exp",),
+    ),
+    Assumption(
+        "gelu_steps",
+        "Gelu multiplies x*x*x*0.044715 from left to right, and its constants are those of the document rounded to FLOAT",
+        ("left_to_right",),
+        "left_to_right",
+        ("gelu",),
     ),
     Assumption(
         "document_flush",

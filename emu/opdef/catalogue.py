@@ -5,10 +5,10 @@ from __future__ import annotations
 from difflib import get_close_matches
 from functools import lru_cache
 
-from emu.opdef import activation, softmax
+from emu.opdef import activation, exponential, softmax
 from emu.opdef.spec import Operator
 
-OPERATORS: tuple[Operator, ...] = (*activation.OPERATORS, *softmax.OPERATORS)
+OPERATORS: tuple[Operator, ...] = (*activation.OPERATORS, *softmax.OPERATORS, *exponential.OPERATORS)
 
 
 @lru_cache(maxsize=1)
