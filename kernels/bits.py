@@ -9,15 +9,18 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from llvmlite import binding, ir
-from numba import types
-from numba.core import cgutils
+from llvmlite import binding, ir  # type: ignore[import-untyped]
+from numba import extending, types
+from numba.core import cgutils as _cgutils
 from numba.core.registry import cpu_target
-from numba.extending import intrinsic, register_jitable
+
+#: Untyped on purpose: in a kernel the first parameter of an intrinsic is not passed.
+intrinsic: Callable[[Callable[..., Any]], Any] = extending.intrinsic
+cgutils: Any = _cgutils
 
 #: Every helper is forced into its caller: a call in a loop would stop LLVM from vectorising it.
 #: error_model="numpy": a division by zero gives inf or NaN instead of a Python exception.
-inline: Callable[[Callable[..., Any]], Callable[..., Any]] = register_jitable(
+inline: Callable[[Callable[..., Any]], Callable[..., Any]] = extending.register_jitable(
     forceinline=True, error_model="numpy", boundscheck=False, _nrt=False
 )
 
@@ -67,9 +70,7 @@ def half_of_f32_hw(typingctx: Any, x: Any) -> Any:
 def _fma(ty: Any, name: str) -> Any:
     def typed(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            llty = context.get_value_type(ty)
-            fn = builder.module.declare_intrinsic("llvm.fma", [llty])
-            return builder.call(fn, args)
+            return builder.fma(*args)
 
         return ty(ty, ty, ty), codegen
 
@@ -196,9 +197,7 @@ def store_fence(typingctx: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         if _x86(context):
-            fn = cgutils.get_or_insert_function(
-                builder.module, ir.FunctionType(ir.VoidType(), []), "llvm.x86.sse.sfence"
-            )
+            fn = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), []), "llvm.x86.sse.sfence")
             builder.call(fn, [])
         else:
             builder.fence("release")
@@ -213,9 +212,7 @@ def prefetch(typingctx: Any, p: Any, nbytes: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         i32 = ir.IntType(32)
-        fn = builder.module.declare_intrinsic(
-            "llvm.prefetch", [_I8P], ir.FunctionType(ir.VoidType(), [_I8P, i32, i32, i32])
-        )
+        fn = builder.module.declare_intrinsic("llvm.prefetch", [_I8P], ir.FunctionType(ir.VoidType(), [_I8P, i32, i32, i32]))
         where = builder.gep(args[0], [args[1]], source_etype=ir.IntType(8))
         builder.call(fn, [where, ir.Constant(i32, 0), ir.Constant(i32, 2), ir.Constant(i32, 1)])
         return context.get_dummy_value()
@@ -262,20 +259,14 @@ def float_mode_enter(typingctx: Any) -> Any:
         i32, i64 = ir.IntType(32), ir.IntType(64)
         if _x86(context):
             old, new = cgutils.alloca_once(builder, i32), cgutils.alloca_once(builder, i32)
-            get = cgutils.get_or_insert_function(
-                builder.module, ir.FunctionType(ir.VoidType(), [_I8P]), "llvm.x86.sse.stmxcsr"
-            )
-            put = cgutils.get_or_insert_function(
-                builder.module, ir.FunctionType(ir.VoidType(), [_I8P]), "llvm.x86.sse.ldmxcsr"
-            )
+            get = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), [_I8P]), "llvm.x86.sse.stmxcsr")
+            put = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), [_I8P]), "llvm.x86.sse.ldmxcsr")
             builder.call(get, [builder.bitcast(old, _I8P)])
             builder.store(ir.Constant(i32, 0x1F80), new)
             builder.call(put, [builder.bitcast(new, _I8P)])
             return builder.zext(builder.load(old, typ=i32), i64)
         get = cgutils.get_or_insert_function(builder.module, ir.FunctionType(i64, []), "llvm.aarch64.get.fpcr")
-        put = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(ir.VoidType(), [i64]), "llvm.aarch64.set.fpcr"
-        )
+        put = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), [i64]), "llvm.aarch64.set.fpcr")
         mode = builder.call(get, [])
         builder.call(put, [ir.Constant(i64, 0)])
         return mode
@@ -291,15 +282,11 @@ def float_mode_leave(typingctx: Any, mode: Any) -> Any:
         i32 = ir.IntType(32)
         if _x86(context):
             slot = cgutils.alloca_once(builder, i32)
-            put = cgutils.get_or_insert_function(
-                builder.module, ir.FunctionType(ir.VoidType(), [_I8P]), "llvm.x86.sse.ldmxcsr"
-            )
+            put = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), [_I8P]), "llvm.x86.sse.ldmxcsr")
             builder.store(builder.trunc(args[0], i32), slot)
             builder.call(put, [builder.bitcast(slot, _I8P)])
         else:
-            put = cgutils.get_or_insert_function(
-                builder.module, ir.FunctionType(ir.VoidType(), [ir.IntType(64)]), "llvm.aarch64.set.fpcr"
-            )
+            put = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), [ir.IntType(64)]), "llvm.aarch64.set.fpcr")
             builder.call(put, [args[0]])
         return context.get_dummy_value()
 

@@ -1,90 +1,38 @@
 """Kernels by name: the only place that calls Numba's compiler.
 
 A kernel is compiled when it is first asked for and kept for the life of the process. Its machine code is cached on disk
-as `<cache_dir>/<stamp>/<kernel>.<cpu>`: the stamp is a hash over every source file of this package and the versions of
-the compiler, so an edit of any helper is a miss, and the CPU is a hash of what the code was compiled for. Numba's own
-cache checks only the file of the outermost function.
+(see `cache`). Variants of equal arithmetic share one kernel: what a flow's plan gives as key names it.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import os
-import pickle
-import shutil
-import sys
 import threading
-import uuid
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from .variant import Kernel, Variant
+from . import cache, catalog
+from .catalog import FLOWS, Flow
+from .variant import Kernel, UnknownKernelError, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: Stamps kept in a cache directory, newest use first: two checkouts may share one directory.
-STAMPS_KEPT = 4
+    from .flows import Plan
 
-#: fastmath stays off: every operation rounds once. _nrt: kernels own no Python memory.
+#: fastmath stays off: every operation rounds once. error_model="numpy": x/0 is inf or NaN, not an exception.
+#: _nrt: kernels own no Python memory.
 OPTIONS = {"nopython": True, "error_model": "numpy", "boundscheck": False, "_nrt": False, "fastmath": False}
 
-
-class CacheState(NamedTuple):
-    """path: directory in use or None. error: why nothing could be written, or None."""
-
-    path: str | None
-    error: str | None
-
+#: Fewest elements of an elementwise block, and fewest elements of a block of rows or columns together.
+GRAIN = 32768
 
 _lock = threading.RLock()
 _kernels: dict[tuple[Any, ...], Kernel] = {}
-_built: dict[str, Kernel] = {}
+_named: dict[str, Kernel] = {}
 _stats: dict[str, str] = {}
-_directory: Path | None = None
-_error: str | None = None
 
-
-def source_stamp(package: Path | None = None) -> str:
-    """Hash of the package's sources and of the compiler's versions."""
-    import llvmlite
-    import numba
-    import numpy
-
-    root = package or Path(__file__).resolve().parent
-    digest = hashlib.sha256()
-    versions = (sys.version, numba.__version__, llvmlite.__version__, numpy.__version__)
-    digest.update(repr(versions).encode())
-    for file in sorted([*root.glob("*.py"), *(root / "flows").glob("*.py")]):
-        digest.update(str(file.relative_to(root)).encode() + b"\0" + file.read_bytes() + b"\0")
-    return digest.hexdigest()[:20]
-
-
-def set_cache_dir(path: str | None) -> None:
-    """Where compiled kernels are kept on disk; None = in memory only. Kernels built so far stay as they are."""
-    global _directory, _error
-    with _lock:
-        _error = None
-        _directory = None
-        if path is None:
-            return
-        try:
-            root = Path(path).expanduser()
-            directory = root / source_stamp()
-            directory.mkdir(parents=True, exist_ok=True)
-            os.utime(directory)
-            (probe := directory / f"probe.{uuid.uuid4().hex}").write_bytes(b"")
-            probe.unlink()
-            _prune(root, directory)
-            _directory = directory
-        except OSError as error:
-            _error = f"{path}: {error.strerror or error}"
-
-
-def cache_state() -> CacheState:
-    """Where kernels are cached. An unwritable directory is not an error: kernels are then compiled in memory."""
-    return CacheState(None if _directory is None else str(_directory), _error)
+set_cache_dir = cache.set_cache_dir
+cache_state = cache.cache_state
+source_stamp = cache.source_stamp
 
 
 def stats() -> dict[str, str]:
@@ -93,88 +41,171 @@ def stats() -> dict[str, str]:
         return dict(_stats)
 
 
-def _prune(root: Path, current: Path) -> None:
-    stamps = [d for d in root.iterdir() if d.is_dir() and len(d.name) == 20 and d != current]
-    stamps.sort(key=lambda d: d.stat().st_mtime, reverse=True)
-    for old in stamps[STAMPS_KEPT - 1 :]:
-        shutil.rmtree(old, ignore_errors=True)
-
-
-class _Disk:
-    """The part of Numba's cache interface that CFunc.compile uses: one file per kernel and CPU."""
-
-    def __init__(self, directory: Path | None, name: str) -> None:
-        self.directory = directory
-        self.name = name
-
-    def _file(self, context: Any) -> Path | None:
-        if self.directory is None:
-            return None
-        cpu = hashlib.sha256(repr(context.codegen().magic_tuple()).encode()).hexdigest()[:12]
-        return self.directory / f"{self.name}.{cpu}"
-
-    def load_overload(self, sig: Any, context: Any) -> Any:
-        from numba.core.compiler import CompileResult
-
-        context.refresh()
-        file = self._file(context)
-        if file is None:
-            return None
-        # A missing, truncated or foreign file is a miss: the kernel is compiled again and the file replaced.
-        try:
-            return CompileResult._rebuild(context, *pickle.loads(file.read_bytes()))
-        except Exception:
-            return None
-
-    def save_overload(self, sig: Any, cres: Any) -> None:
-        global _error
-        from numba.core.serialize import dumps
-
-        file = self._file(cres.target_context)
-        if file is None:
-            return
-        part = file.with_name(f"{file.name}.{uuid.uuid4().hex}")
-        try:
-            part.write_bytes(dumps(cres._reduce()))
-            part.replace(file)
-        except OSError as error:
-            _error = f"{file.parent}: {error.strerror or error}"
-            with contextlib.suppress(OSError):
-                part.unlink()
+def flows() -> dict[str, Flow]:
+    """Flow name -> what it takes. Loads no kernel."""
+    return dict(FLOWS)
 
 
 def _compile(name: str, pyfunc: Callable[..., Any]) -> tuple[int, Any]:
+    """Address of the machine code of `pyfunc` and the object that owns it."""
     from numba import types
     from numba.core.ccallback import CFunc
 
     pyfunc.__name__ = pyfunc.__qualname__ = name
-    signature = ((types.CPointer(types.int64), types.int64, types.int64), types.void)
-    function = CFunc(pyfunc, signature, locals={}, options=dict(OPTIONS))
-    function._cache = _Disk(_directory, name)
+    pointer: Any = types.CPointer
+    signature: Any = ((pointer(types.int64), types.int64, types.int64), types.void)
+    function: Any = CFunc(pyfunc, signature, locals={}, options=dict(OPTIONS))
+    function._cache = cache.Disk(name)
     function.compile()
     _stats[name] = "cache" if function.cache_hits else "compiled"
     return function.address, function
 
 
-def elementwise(flow: str, v: Variant) -> Kernel:
-    """out[i] = flow(in0[i], in1[i], ...). args = [out, in0, in1, ..., *aux], range = elements."""
-    lookup = ("elementwise", flow, v)
+def _once(lookup: tuple[Any, ...], make: Callable[[], Kernel]) -> Kernel:
     kernel = _kernels.get(lookup)
-    if kernel is not None:
-        return kernel
-    with _lock:
-        from . import loops
-        from .flows import selu
-        from .formats import FORMATS
+    if kernel is None:
+        with _lock:
+            kernel = _kernels.get(lookup)
+            if kernel is None:
+                kernel = _kernels[lookup] = make()
+    return kernel
 
-        if flow != "selu_backward" or v.dtype != "FLOAT":
-            raise LookupError(flow)
-        key = selu.backward_key(v)
-        name = "_".join([flow, *map(str, key)])
-        if name not in _built:
-            size = FORMATS[v.dtype].size
-            pyfunc = loops.elementwise(name, 2, selu.backward_tile(key), size, (size, size))
-            address, keep = _compile(name, pyfunc)
-            _built[name] = Kernel(name, address, (), 4096, keep)
-        kernel = _kernels[lookup] = _built[name]
-        return kernel
+
+def _by_name(name: str, make: Callable[[], tuple[Any, int]], aux: Callable[[], tuple[tuple[int, ...], Any]]) -> Kernel:
+    kernel = _named.get(name)
+    if kernel is None:
+        pyfunc, grain = make()
+        address, function = _compile(name, pyfunc)
+        addresses, owner = aux()
+        kernel = _named[name] = Kernel(name, address, addresses, grain, (function, owner))
+    return kernel
+
+
+def _kernel_name(flow: str, key: tuple[Any, ...]) -> str:
+    return "_".join([flow, *(part for part in key if part)])
+
+
+def _from_plan(flow: str, plan: Plan) -> Kernel:
+    def make() -> tuple[Any, int]:
+        from . import loops
+
+        name = _kernel_name(flow, plan.key)
+        return loops.elementwise(name, plan.tile(), plan.inputs, plan.output, plan.table is not None), GRAIN
+
+    def aux() -> tuple[tuple[int, ...], Any]:
+        if plan.table is None:
+            return (), None
+        table = _table(*plan.table())
+        return (table.ctypes.data,), table
+
+    return _by_name(_kernel_name(flow, plan.key), make, aux)
+
+
+_tables: dict[str, Any] = {}
+
+
+def _table(flow: str, plan: Plan) -> Any:
+    """65,536 FLOAT: the plan's result for every 16-bit pattern."""
+    import ctypes
+
+    import numpy as np
+
+    kernel = _from_plan(flow, plan)
+    if kernel.name not in _tables:
+        patterns = np.arange(65536, dtype=np.uint16)
+        table = np.empty(65536, np.float32)
+        args = (ctypes.c_int64 * 2)(table.ctypes.data, patterns.ctypes.data)
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(kernel.address)(args, 0, 65536)
+        _tables[kernel.name] = table
+    return _tables[kernel.name]
+
+
+def elementwise(flow: str, v: Variant) -> Kernel:
+    """out[i] = flow(in0[i][, in1[i]]); args = [out, in0[, in1], *aux], the range is elements.
+
+    `out` may be one of the inputs. Raises UnknownKernelError (a LookupError) that lists what is known.
+    """
+
+    def make() -> Kernel:
+        entry = catalog.find("elementwise", flow, v)
+        return _from_plan(flow, getattr(_family(entry), flow)(v))
+
+    return _once(("elementwise", flow, v), make)
+
+
+def rows(flow: str, v: Variant, last: bool) -> Kernel:
+    """Reductions over the middle of contiguous (outer, r, inner) tensors; args = [out, in0[, in1], outer, r, inner, *aux].
+
+    last=True: inner is 1 and the range is rows of outer. last=False: the range is columns of outer*inner.
+    `out` may be one of the inputs. Raises UnknownKernelError (a LookupError) that lists what is known.
+    """
+
+    def make() -> Kernel:
+        entry = catalog.find("rows", flow, v)
+        plan = getattr(_family(entry), flow)(v, last)
+        name = _kernel_name(flow, plan.key)
+
+        def pyfunc() -> tuple[Any, int]:
+            from . import rows as templates
+
+            template = templates.along_last if last else templates.along_other
+            scalars = plan.scalars()
+            made = template(name, plan.inputs, plan.dtype, plan.saturate, plan.order, plan.maximum, scalars)
+            return made, 1 if last else templates.COLUMNS
+
+        return _by_name(name, pyfunc, lambda: ((), None))
+
+    return _once(("rows", flow, v, last), make)
+
+
+def cast(src: str, dst: str, v: Variant) -> Kernel:
+    """Conversion of a contiguous array; args = [out, in], the range is elements. v.dtype does not matter.
+
+    Raises UnknownKernelError (a LookupError) for a pair that does not exist.
+    """
+
+    def make() -> Kernel:
+        from . import views
+
+        key = views.cast_key(src, dst, v)
+        name = _kernel_name("cast", key)
+        return _by_name(name, lambda: (views.cast(name, *key), GRAIN), lambda: ((), None))
+
+    return _once(("cast", src, dst, v._replace(dtype="")), make)
+
+
+def strided_copy(itemsize: int) -> Kernel:
+    """Copy between two strided arrays of one shape.
+
+    args = [dst, src, rank, *dims, *dst_strides, *src_strides], strides in bytes, zero and negative ones allowed; the
+    range is logical elements in row-major order. itemsize: 1, 2, 4, 8 or 16 bytes, else UnknownKernelError.
+    """
+
+    def make() -> Kernel:
+        from . import views
+
+        if itemsize not in views.ITEM_SIZES:
+            raise UnknownKernelError(f"no copy of {itemsize}-byte items; known: {views.ITEM_SIZES}")
+        name = f"strided_copy_{itemsize}"
+        return _by_name(name, lambda: (views.strided_copy(name, itemsize), GRAIN), lambda: ((), None))
+
+    return _once(("strided_copy", itemsize), make)
+
+
+def _family(entry: Flow) -> Any:
+    from importlib import import_module
+
+    return import_module(f".flows.{entry.family}", __package__)
+
+
+__all__ = [
+    "cache_state",
+    "cast",
+    "elementwise",
+    "flows",
+    "rows",
+    "set_cache_dir",
+    "source_stamp",
+    "stats",
+    "strided_copy",
+]

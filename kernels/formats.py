@@ -18,6 +18,7 @@ from .bits import (
     converts_half,
     f32_of_bits,
     f32_of_half_hw,
+    fabs64,
     half_of_f32_hw,
     inline,
     load,
@@ -25,8 +26,16 @@ from .bits import (
 )
 
 F = np.float32
-U32 = np.uint32
+D = np.float64
 U16 = np.uint16
+U32 = np.uint32
+I64 = np.int64
+
+#: The NumPy type of a carrier, callable in a kernel as a conversion.
+CARRIER_TYPES: dict[str, Any] = {
+    "f64": np.float64, "f32": np.float32, "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
+    "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
+}  # fmt: skip
 
 
 class Format(NamedTuple):
@@ -150,8 +159,11 @@ def round_half(saturate: bool) -> Any:
     return rounded
 
 
-def reader(dtype: str) -> Any:
-    """read(p, i): element i as a FLOAT (DOUBLE for DOUBLE). INT32 rounds to nearest even [assumed: s32_f32_mode]."""
+def reader(dtype: str, s32: str = "rint") -> Any:
+    """read(p, i): element i as a FLOAT (DOUBLE for DOUBLE). Exact, except that INT32 rounds to nearest even.
+
+    s32="trunc" rounds INT32 toward zero instead [assumed: s32_f32_mode].
+    """
     get = load[FORMATS[dtype].carrier]
     if dtype in ("FLOAT", "DOUBLE"):
         return get
@@ -159,12 +171,37 @@ def reader(dtype: str) -> Any:
         widen = half_codecs()[0]
     elif dtype == "BF16":
         widen = f32_of_bf16
+    elif dtype == "INT32" and s32 == "trunc":
+        widen = _f32_of_int32_trunc
     else:
         widen = F
 
     @inline
     def read(p, i):  # type: ignore[no-untyped-def]
         return widen(get(p, i))
+
+    return read
+
+
+@inline
+def _f32_of_int32_trunc(v):  # type: ignore[no-untyped-def]
+    exact = D(v)
+    x = F(exact)
+    too_far = fabs64(D(x)) > fabs64(exact)
+    return f32_of_bits(bits_of_f32(x) - (U32(1) if too_far else U32(0)))
+
+
+def reader_int32_through_half() -> Any:
+    """read(p, i): INT32 -> FLOAT16 -> FLOAT; from 65,520 on an infinity.
+
+    Going through FLOAT rounds once only: it is exact up to 2^24, and FLOAT16 ends far below.
+    """
+    get = load["i32"]
+    widen, narrow = half_codecs()
+
+    @inline
+    def read(p, i):  # type: ignore[no-untyped-def]
+        return widen(narrow(F(get(p, i))))
 
     return read
 
@@ -192,5 +229,70 @@ def writer(dtype: str, saturate: bool) -> Any:
     @inline
     def write(p, i, x):  # type: ignore[no-untyped-def]
         put(p, i, narrow(x))
+
+    return write
+
+
+@inline
+def int64_of_f64(x, low, high):  # type: ignore[no-untyped-def]
+    """An integral DOUBLE as an integer clamped to [low, high]; NaN gives 0."""
+    big = x >= D(2.0**63)
+    small = x < D(-(2.0**63))
+    r = I64(D(0.0) if big or small or x != x else x)
+    r = I64(0x7FFFFFFFFFFFFFFF) if big else r
+    r = I64(-0x8000000000000000) if small else r
+    r = low if r < low else r
+    return high if r > high else r
+
+
+@inline
+def round_f64(x):  # type: ignore[no-untyped-def]
+    """A DOUBLE rounded to an integer, ties to even. (From 2^52 on every DOUBLE is one.)"""
+    magic = D(2.0**52) if x >= D(0.0) else D(-(2.0**52))
+    return (x + magic) - magic if fabs64(x) < D(2.0**52) else x
+
+
+@inline
+def trunc_f64(x):  # type: ignore[no-untyped-def]
+    """A DOUBLE rounded to an integer toward zero."""
+    r = round_f64(x)
+    over = fabs64(r) > fabs64(x)
+    step = D(1.0) if x >= D(0.0) else D(-1.0)
+    return r - step if over else r
+
+
+INT_RANGES = {
+    "INT8": (-(2**7), 2**7 - 1),
+    "INT16": (-(2**15), 2**15 - 1),
+    "INT32": (-(2**31), 2**31 - 1),
+    "INT64": (-(2**63), 2**63 - 1),
+    "UINT8": (0, 2**8 - 1),
+    "UINT16": (0, 2**16 - 1),
+    "UINT32": (0, 2**32 - 1),
+}
+
+
+def int_writer(dtype: str, mode: str, through_half: bool) -> Any:
+    """write(p, i, x): FLOAT or DOUBLE x to an integer dtype; clamps, NaN gives 0.
+
+    mode: "trunc" toward zero, "rint" to nearest even. through_half: x goes through FLOAT16 (nearest even) first.
+    """
+    fmt = FORMATS[dtype]
+    low, high = (I64(b) for b in INT_RANGES[dtype])
+    put, cast = store[fmt.carrier], CARRIER_TYPES[fmt.carrier]
+    integral = trunc_f64 if mode == "trunc" else round_f64
+    half = round_half(False)
+
+    if through_half:
+
+        @inline
+        def write(p, i, x):  # type: ignore[no-untyped-def]
+            put(p, i, cast(int64_of_f64(integral(D(half(x))), low, high)))
+
+    else:
+
+        @inline
+        def write(p, i, x):  # type: ignore[no-untyped-def]
+            put(p, i, cast(int64_of_f64(integral(D(x)), low, high)))
 
     return write

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from numba.extending import register_jitable
+
 from .bits import (
     address,
     copy_line,
@@ -25,19 +27,12 @@ from .bits import (
     store_fence,
     stream_line,
 )
+from .formats import FORMATS
 
 #: Bytes of output per tile. Small, so that computing one tile overlaps with the stores of the one before.
 TILE_BYTES = 512
 #: Output bytes of one call from which the stores bypass the caches.
 STREAM_BYTES = 8 << 20
-
-
-@inline
-def copy_bytes(dst, src, start, stop):  # type: ignore[no-untyped-def]
-    """Copy bytes [start, stop) one by one (the ends that do not fill a line)."""
-    get, put = load["u8"], store["u8"]
-    for i in range(start, stop):
-        put(dst, i, get(src, i))
 
 
 _load_byte, _store_byte = load["u8"], store["u8"]
@@ -57,75 +52,18 @@ def copy_tile(dst, src, nbytes, stream):  # type: ignore[no-untyped-def]
         _store_byte(dst, i, _load_byte(src, i))
 
 
-def _named(body: Any, name: str) -> Any:
-    # A body stays a function of its own in the machine code. Its symbol must be unique among all cached kernels:
-    # the linker of the JIT takes the first of two equal names.
+def body_of(name: str, body: Any) -> Any:
+    """`body` as a function that a kernel calls between entering and leaving its floating-point mode.
+
+    It stays a function of its own (LLVM knows nothing of the mode and could move arithmetic across the switch), under
+    a symbol that is unique among all cached kernels: the linker of the JIT takes the first of two equal names.
+    """
     body.__name__ = body.__qualname__ = name + "_body"
-    return inline_not(body)
-
-
-def inline_not(body: Any) -> Any:
-    from numba.extending import register_jitable
-
     return register_jitable(error_model="numpy", boundscheck=False, _nrt=False)(body)
 
 
-def elementwise(name: str, inputs: int, tile: Any, out_size: int, in_sizes: tuple[int, ...]) -> Any:
-    """The Python function of an elementwise kernel of one or two inputs.
-
-    tile(out, in0[, in1], n): computes n elements; see `flows`.
-    """
-    size = out_size
-    size0 = in_sizes[0]
-    size1 = in_sizes[-1]
-    count = TILE_BYTES // max(out_size, 1)
-    tile_memory = scratch(TILE_BYTES)
-
-    if inputs == 2:
-
-        def body2(args, start, stop):  # type: ignore[no-untyped-def]
-            no_inline()
-            out, in0, in1 = pointer(args[0]), pointer(args[1]), pointer(args[2])
-            buffer = tile_memory()
-            stream = (stop - start) * size >= STREAM_BYTES
-            i = start
-            while i < stop:
-                # The first tile ends at a line of the output, so that all later ones can stream.
-                n = count - (((address(out) + i * size) & 63) // size)
-                n = min(n, stop - i)
-                p0, p1 = offset(in0, i * size0), offset(in1, i * size1)
-                if n == count:
-                    tile(buffer, p0, p1, count)
-                else:
-                    tile(buffer, p0, p1, n)
-                copy_tile(offset(out, i * size), buffer, n * size, stream)
-                i += n
-            if stream:
-                store_fence()
-
-        body = _named(body2, name)
-    else:
-
-        def body1(args, start, stop):  # type: ignore[no-untyped-def]
-            no_inline()
-            out, in0 = pointer(args[0]), pointer(args[1])
-            buffer = tile_memory()
-            stream = (stop - start) * size >= STREAM_BYTES
-            i = start
-            while i < stop:
-                n = count - (((address(out) + i * size) & 63) // size)
-                n = min(n, stop - i)
-                p0 = offset(in0, i * size0)
-                if n == count:
-                    tile(buffer, p0, count)
-                else:
-                    tile(buffer, p0, n)
-                copy_tile(offset(out, i * size), buffer, n * size, stream)
-                i += n
-            if stream:
-                store_fence()
-
-        body = _named(body1, name)
+def guarded(body: Any) -> Any:
+    """The kernel around a body: the caller's floating-point mode is set aside and restored."""
 
     def kernel(args, start, stop):  # type: ignore[no-untyped-def]
         mode = float_mode_enter()
@@ -133,3 +71,63 @@ def elementwise(name: str, inputs: int, tile: Any, out_size: int, in_sizes: tupl
         float_mode_leave(mode)
 
     return kernel
+
+
+def elementwise(name: str, tile: Any, inputs: tuple[str, ...], output: str, table: bool) -> Any:
+    """The Python function of an elementwise kernel of one or two inputs.
+
+    tile(out, in0[, in1], table, n) computes n elements; args = [out, in0[, in1][, table]].
+    """
+    size = FORMATS[output].size
+    size0, size1 = FORMATS[inputs[0]].size, FORMATS[inputs[-1]].size
+    full = TILE_BYTES // size
+    tile_memory = scratch(TILE_BYTES)
+    table_at = 1 + len(inputs) if table else 0
+
+    @inline
+    def tile_length(out, i, left):  # type: ignore[no-untyped-def]
+        # The first tile ends at a line of the output, so that all later ones can stream.
+        n = full - ((address(out) + i * size) & 63) // size
+        return min(n, left)
+
+    if len(inputs) == 2:
+
+        def body(args, start, stop):  # type: ignore[no-untyped-def]
+            no_inline()
+            out, in0, in1, aux = pointer(args[0]), pointer(args[1]), pointer(args[2]), pointer(args[table_at])
+            buffer = tile_memory()
+            stream = (stop - start) * size >= STREAM_BYTES
+            i = start
+            while i < stop:
+                n = tile_length(out, i, stop - i)
+                p0, p1 = offset(in0, i * size0), offset(in1, i * size1)
+                if n == full:
+                    tile(buffer, p0, p1, aux, full)
+                else:
+                    tile(buffer, p0, p1, aux, n)
+                copy_tile(offset(out, i * size), buffer, n * size, stream)
+                i += n
+            if stream:
+                store_fence()
+
+    else:
+
+        def body(args, start, stop):  # type: ignore[no-untyped-def]
+            no_inline()
+            out, in0, aux = pointer(args[0]), pointer(args[1]), pointer(args[table_at])
+            buffer = tile_memory()
+            stream = (stop - start) * size >= STREAM_BYTES
+            i = start
+            while i < stop:
+                n = tile_length(out, i, stop - i)
+                p0 = offset(in0, i * size0)
+                if n == full:
+                    tile(buffer, p0, aux, full)
+                else:
+                    tile(buffer, p0, aux, n)
+                copy_tile(offset(out, i * size), buffer, n * size, stream)
+                i += n
+            if stream:
+                store_fence()
+
+    return guarded(body_of(name, body))

@@ -17,7 +17,8 @@ class Variant(NamedTuple):
     saturate: overflow mode of the stream. True: a 16-bit result that overflows is the largest finite value and a NaN
         result is +0. False: infinities and NaN stay.
     numerics: "device" computes as the card does; "document" by the formula of the operator's document.
-    assume: assumptions that differ from their default, (name, choice) pairs sorted by name. See ASSUMPTIONS.
+    assume: assumptions that differ from their default, (name, choice) pairs sorted by name. See
+        `assumptions`.
     """
 
     arch: str
@@ -25,14 +26,6 @@ class Variant(NamedTuple):
     saturate: bool
     numerics: str = "device"
     assume: tuple[tuple[str, str], ...] = ()
-
-
-class Assumption(NamedTuple):
-    """A point that no public source settles. choices[0] is the default."""
-
-    name: str
-    choices: tuple[str, ...]
-    text: str
 
 
 class Kernel:

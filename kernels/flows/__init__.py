@@ -1,1 +1,46 @@
-"""The scalar dataflow of each operator family, per architecture. One file per family."""
+"""The scalar dataflow of each operator family, per architecture. One file per family.
+
+A flow function takes a Variant and gives a Plan: what to compile, reduced to what decides the bits, so that variants of
+equal arithmetic share one kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+
+class Plan(NamedTuple):
+    """One elementwise kernel.
+
+    key: everything that decides the bits; with the flow's name it names the kernel.
+    inputs: dtype names of the inputs. output: dtype name of the output.
+    tile: makes the jitable `tile(out, in0[, in1], table, n)`, which computes n elements.
+    table: None, or makes the Plan of a kernel that fills a table of 65,536 FLOAT from all 16-bit patterns; the table's
+        address follows the tensors in args.
+    """
+
+    key: tuple[Any, ...]
+    inputs: tuple[str, ...]
+    output: str
+    tile: Callable[[], Any]
+    table: Callable[[], tuple[str, Plan]] | None = None
+
+
+class RowPlan(NamedTuple):
+    """One kernel over rows or columns.
+
+    key: as in Plan, plus whether the dim is last.
+    inputs: number of inputs. dtype: of all tensors. saturate: of the final rounding.
+    order: order of the sum, "lanes64", "sequential" or "tree" (dav_3510).
+    maximum: whether the flow needs the maximum first.
+    scalars: makes the jitable (prepare, term, finish, last_step) of `rows`.
+    """
+
+    key: tuple[Any, ...]
+    inputs: int
+    dtype: str
+    saturate: bool
+    order: str
+    maximum: bool
+    scalars: Callable[[], tuple[Any, Any, Any, Any]]

@@ -1,55 +1,164 @@
-"""aclnnSeluBackward: gradient of SELU from the operator's *result* y."""
+"""aclnnSelu and aclnnSeluBackward. The gradient is taken from the operator's *result* y, not from its input."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ..bits import inline
-from ..formats import reader, writer
+from ..bits import inline, load, store
+from ..catalog import chosen, flushes
+from ..elementary import Elementary
+from ..formats import int_writer, reader, reader_int32_through_half, round_half, writer
 from ..variant import Variant
+from . import Plan
 
 F = np.float32
-#: lambda and lambda·alpha of SELU, to FLOAT.
+I32 = np.int32
+#: lambda, lambda·alpha and alpha of SELU, each rounded to FLOAT, and the first two to FLOAT16.
 S = F(1.0507009873554804934193349852946)
 SA = F(1.7580993408473768599402175208123)
+ALPHA = F(1.6732632423543772848170429916717)
+S_HALF = F(1.05078125)
+SA_HALF = F(1.7578125)
 
 
-class BackwardKey(NamedTuple):
-    steps: str
-    dtype: str
-    saturate: bool
-
-
-def backward_key(v: Variant) -> BackwardKey:
-    steps = "le" if v.arch == "dav_3510" else "lt"
-    return BackwardKey(steps, v.dtype, v.saturate and v.dtype != "FLOAT")
-
-
-def backward_tile(key: BackwardKey) -> Any:
-    read, write = reader(key.dtype), writer(key.dtype, key.saturate)
-    if key.steps == "lt":
-
-        @inline
-        def step(g, y):  # type: ignore[no-untyped-def]
-            b = g * (y + SA)
-            c = g * S
-            negative = y < F(0.0)
-            # Two selects and an addition: the addition turns -0.0 into +0.0.
-            return (F(0.0) if negative else c) + (b if negative else F(0.0))
-
-    else:
-
-        @inline
-        def step(g, y):  # type: ignore[no-untyped-def]
-            c = g * S
-            b = g * (y + SA)
-            return b if y <= F(0.0) else c
-
+def _binary_tile(read: Any, step: Any, write: Any) -> Any:
     @inline
-    def tile(out, gs, ys, n):  # type: ignore[no-untyped-def]
+    def tile(out, gs, ys, table, n):  # type: ignore[no-untyped-def]
         for i in range(n):
             write(out, i, step(read(gs, i), read(ys, i)))
 
     return tile
+
+
+def _unary_tile(read: Any, step: Any, write: Any) -> Any:
+    @inline
+    def tile(out, xs, table, n):  # type: ignore[no-untyped-def]
+        for i in range(n):
+            write(out, i, step(read(xs, i)))
+
+    return tile
+
+
+# In the steps of selu_backward the factor of g is selected before the product: (y<0 ? b : 0) + (y<0 ? 0 : c) with
+# b = g*a and c = g*S has the bits of g*(y<0 ? a : S) + 0, with one product less. The addition of +0 stays: it turns
+# -0.0 into +0.0, as the sum of the two selected halves does.
+
+
+@inline
+def _step_lt(g, y):  # type: ignore[no-untyped-def]
+    return g * (y + SA if y < F(0.0) else S) + F(0.0)
+
+
+@inline
+def _step_le(g, y):  # type: ignore[no-untyped-def]
+    return g * (y + SA if y <= F(0.0) else S)
+
+
+@inline
+def _step_document(g, y):  # type: ignore[no-untyped-def]
+    return g * (y / S + ALPHA) if y < F(0.0) else g
+
+
+def _step_half(saturate: bool) -> Any:
+    rounded = round_half(saturate)
+
+    @inline
+    def step(g, y):  # type: ignore[no-untyped-def]
+        a = rounded(y + SA_HALF)
+        return rounded(g * (a if y < F(0.0) else S_HALF)) + F(0.0)
+
+    return step
+
+
+def selu_backward(v: Variant) -> Plan:
+    """(gradOutput g, result y) -> gradInput.
+
+    dav_1001, 2002, 2201, 3002: y < 0 ? g*(y + SA) : g*S, then + 0; FLOAT16 and INT8 round every step to FLOAT16.
+    dav_3510: y <= 0 takes the first branch, FLOAT16 computes in FLOAT, integers come and go through FLOAT16.
+    A NaN in y takes the second branch and is lost; a NaN or an infinity in g propagates up to the final rounding.
+    """
+    wide = v.arch == "dav_3510"
+    saturate = v.saturate and v.dtype in ("FLOAT16", "BF16")
+    s32 = chosen(v.assume, "s32_f32_mode") if v.dtype == "INT32" else "rint"
+    to_int = "trunc"
+    if v.numerics == "document":
+        steps = "document"
+    elif wide:
+        steps = "le"
+        to_int = "rint"
+    else:
+        steps = "lt_half" if v.dtype in ("FLOAT16", "INT8") else "lt"
+    through_half = steps == "le" and v.dtype in ("INT8", "INT32")
+    if through_half or steps == "lt_half":
+        s32 = "rint"
+
+    def make() -> Any:
+        step = {"document": _step_document, "le": _step_le, "lt": _step_lt}.get(steps) or _step_half(saturate)
+        integer = v.dtype in ("INT8", "INT32")
+        write = int_writer(v.dtype, to_int, through_half) if integer else writer(v.dtype, saturate)
+        int32_half = through_half and v.dtype == "INT32"
+        read = reader_int32_through_half() if int32_half else reader(v.dtype, s32)
+        return _binary_tile(read, step, write)
+
+    key = (steps, v.dtype, "sat" if saturate else "inf", to_int if v.dtype in ("INT8", "INT32") else "", s32)
+    return Plan(key, (v.dtype, v.dtype), v.dtype, make)
+
+
+def _step_forward(exp: Any) -> Any:
+    @inline
+    def step(x):  # type: ignore[no-untyped-def]
+        return S * x if x > F(0.0) else SA * (exp(x) - F(1.0))
+
+    return step
+
+
+def _step_forward_int32(exp: Any) -> Any:
+    @inline
+    def step(x):  # type: ignore[no-untyped-def]
+        negative = x if x < F(0.0) else F(0.0)
+        positive = x if x > F(0.0) else F(0.0)
+        return SA * (exp(negative) - F(1.0)) + S * positive
+
+    return step
+
+
+def _tile_forward_int8(exp: Any) -> Any:
+    get = load["i8"]
+    put = store["i8"]
+
+    @inline
+    def tile(out, xs, table, n):  # type: ignore[no-untyped-def]
+        for i in range(n):
+            x = F(get(xs, i))
+            negative = x if x < F(0.0) else F(0.0)
+            positive = x if x > F(0.0) else F(0.0)
+            # Truncation rounds a value <= 0 up.
+            up = F(I32(SA * (exp(negative) - F(1.0))))
+            put(out, i, np.int8(I32(up + S * positive)))
+
+    return tile
+
+
+def selu(v: Variant) -> Plan:
+    """x > 0 ? S*x : SA*(exp(x) - 1) in FLOAT, one rounding per operation; NaN gives NaN, -inf gives -SA.
+
+    INT32 adds both halves and narrows; INT8 rounds the negative half up to an integer, truncates the sum and keeps its
+    low 8 bits (127 -> -123) [assumed off dav_2201: selu_int8].
+    """
+    saturate = v.saturate and v.dtype in ("FLOAT16", "BF16")
+    flush = flushes(v)
+    to_int = ("rint" if v.arch == "dav_3510" else "trunc") if v.dtype == "INT32" else ""
+    s32 = chosen(v.assume, "s32_f32_mode") if v.dtype == "INT32" else "rint"
+
+    def make() -> Any:
+        exp = Elementary(flush).exp
+        if v.dtype == "INT8":
+            return _tile_forward_int8(exp)
+        if v.dtype == "INT32":
+            return _unary_tile(reader("INT32", s32), _step_forward_int32(exp), int_writer("INT32", to_int, False))
+        return _unary_tile(reader(v.dtype), _step_forward(exp), writer(v.dtype, saturate))
+
+    key = (v.dtype, "sat" if saturate else "inf", "ftz" if flush else "sub", to_int, s32)
+    return Plan(key, (v.dtype,), v.dtype, make)

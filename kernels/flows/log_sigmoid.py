@@ -1,0 +1,137 @@
+"""aclnnLogSigmoid and aclnnLogSigmoidBackward. The backward's buffer is never read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..bits import fabs32, inline, load, store
+from ..catalog import flushes
+from ..elementary import Elementary
+from ..formats import reader, writer
+from ..variant import Variant
+from . import Plan
+
+F = np.float32
+
+
+def _factor(steps: str, flush: bool) -> Any:
+    """The jitable f(x) that g is multiplied with."""
+    math = Elementary(flush)
+    exp, log, div = math.exp, math.log, math.div
+
+    if steps == "z":  # dav_2201, dav_3002
+
+        @inline
+        def factor(x):  # type: ignore[no-untyped-def]
+            e = exp(-fabs32(x))
+            z = div(e, e + F(1.0))
+            return F(1.0) - z if x < F(0.0) else z
+
+    elif steps == "select":  # dav_3510
+
+        @inline
+        def factor(x):  # type: ignore[no-untyped-def]
+            e = exp(-fabs32(x))
+            return div(F(1.0) if x < F(0.0) else e, e + F(1.0))
+
+    elif steps == "log":  # dav_1001, dav_2002
+
+        @inline
+        def factor(x):  # type: ignore[no-untyped-def]
+            return exp(-log(exp(x) + F(1.0)))
+
+    else:  # the formula of the operator's document
+
+        @inline
+        def factor(x):  # type: ignore[no-untyped-def]
+            return div(F(1.0), F(1.0) + exp(x))
+
+    return factor
+
+
+def log_sigmoid_backward(v: Variant) -> Plan:
+    """(gradOutput g, self x) -> f(x) * g in FLOAT, one rounding to FLOAT16 or BF16 at the end.
+
+    dav_2201, 3002: e = exp(-|x|), z = e/(e+1), f = x < 0 ? 1-z : z.   dav_3510: f = (x < 0 ? 1 : e)/(e+1).
+    dav_1001, 2002: f = exp(-log(exp(x)+1)), which is 0 for x > 88.73.  Document: f = 1/(1+exp(x)).
+    NaN x gives NaN; x = +inf gives 0*g.
+    """
+    flush = flushes(v)
+    if v.numerics == "document":
+        steps, flush = "document", False  # document_flush: a formula without a card keeps subnormals
+    elif v.arch == "dav_3510":
+        steps = "select"
+    else:
+        steps = "log" if v.arch in ("dav_1001", "dav_2002") else "z"
+    saturate = v.saturate and v.dtype != "FLOAT"
+    rule = "ftz" if flush else "sub"
+    key = (steps, v.dtype, "sat" if saturate else "inf", rule)
+
+    if v.dtype == "FLOAT":
+
+        def make() -> Any:
+            factor = _factor(steps, flush)
+            get, put = load["f32"], store["f32"]
+
+            @inline
+            def tile(out, gs, xs, table, n):  # type: ignore[no-untyped-def]
+                for i in range(n):
+                    put(out, i, factor(get(xs, i)) * get(gs, i))
+
+            return tile
+
+        return Plan(key, ("FLOAT", "FLOAT"), "FLOAT", make)
+
+    def table() -> tuple[str, Plan]:
+        def fill() -> Any:
+            factor, read, put = _factor(steps, flush), reader(v.dtype), store["f32"]
+
+            @inline
+            def tile(out, xs, table, n):  # type: ignore[no-untyped-def]
+                for i in range(n):
+                    put(out, i, factor(read(xs, i)))
+
+            return tile
+
+        return "log_sigmoid_factor", Plan((steps, v.dtype, rule), (v.dtype,), "FLOAT", fill)
+
+    def make_by_table() -> Any:
+        read, write = reader(v.dtype), writer(v.dtype, saturate)
+        pattern, look = load["u16"], load["f32"]
+
+        # A 16-bit x has 65,536 values: looking f(x) up is faster than computing it. The gather vectorises only
+        # because the tile is a local array.
+        @inline
+        def tile(out, gs, xs, table, n):  # type: ignore[no-untyped-def]
+            for i in range(n):
+                write(out, i, look(table, np.int64(pattern(xs, i))) * read(gs, i))
+
+        return tile
+
+    return Plan(key, (v.dtype, v.dtype), v.dtype, make_by_table, table)
+
+
+def log_sigmoid(v: Variant) -> Plan:
+    """x <= 0 ? x - log1p(exp(x)) : -log1p(exp(-x)) in FLOAT; +inf gives -0, -inf gives -inf, NaN gives NaN."""
+    flush = flushes(v)
+    saturate = v.saturate and v.dtype != "FLOAT"
+
+    def make() -> Any:
+        math = Elementary(flush)
+        exp, log1p = math.exp, math.log1p
+        read, write = reader(v.dtype), writer(v.dtype, saturate)
+
+        # exp(-|x|) is exp(x) in the first branch and exp(-x) in the second. A NaN takes the second and stays.
+        @inline
+        def tile(out, xs, table, n):  # type: ignore[no-untyped-def]
+            for i in range(n):
+                x = read(xs, i)
+                t = log1p(exp(-fabs32(x)))
+                write(out, i, x - t if x <= F(0.0) else -t)
+
+        return tile
+
+    key = (v.dtype, "sat" if saturate else "inf", "ftz" if flush else "sub")
+    return Plan(key, (v.dtype,), v.dtype, make)
