@@ -1,7 +1,7 @@
-"""Run a pyACL script: emu run [OPTIONS] script.py [ARGS]...
+"""Run a pyACL script or a C++ program: emu run [OPTIONS] PROGRAM [ARGS]...
 
-``import acl`` in the script gives the emulator. Everything after the script's name belongs to the script. The options become environment
-variables, so that processes which the script starts have them as well.
+``import acl`` in a script gives the emulator; any other program finds the emulator's libraries. Everything after the program's name
+belongs to the program. The options become environment variables, so that processes which the program starts have them as well.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import runpy
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -33,16 +33,39 @@ def command(
     schedule: Schedule = None,
     strict_products: Strict = None,
 ) -> None:
-    """Run a pyACL script with `import acl` resolved to the emulator. Options stand before the script."""
+    """Run a Python script with `import acl` resolved to the emulator, or a program with its libraries. Options stand before it."""
     settings(soc=soc, devices=devices, numerics=numerics, schedule=schedule, strict_products=strict_products)
     strict = None if strict_products is None else str(int(strict_products))
     given = {"SOC": soc, "DEVICES": devices, "NUMERICS": numerics, "SCHEDULE": schedule, "STRICT_PRODUCTS": strict}
     os.environ.update({f"EMU_{name}": str(value) for name, value in given.items() if value is not None})
     if not program.exists():
-        raise CommandError(f"{program}: no such file; give the path of a Python script")
+        raise CommandError(f"{program}: no such file; give the path of a Python script or of a program")
     if program.is_dir():
-        raise CommandError(f"{program} is a directory; give the path of a Python script")
+        raise CommandError(f"{program} is a directory; give the path of a Python script or of a program")
+    if program.suffix not in (".py", ".pyw") and os.access(program, os.X_OK) and not _is_python(program):
+        run_program(program, args or [])
     run_script(program, args or [])
+
+
+def run_program(program: Path, args: list[str]) -> NoReturn:
+    """Become the program: its output, signals and exit code are its own. It finds the emulator's libraries before any others."""
+    from emu.sdk import toolchain
+    from emu.sdk.build import default
+
+    try:
+        libraries = str(default(settings().cache_dir) / "lib64")
+    except toolchain.NoCompilerError:
+        # A program that was built for an SDK elsewhere has its path inside.
+        libraries = ""
+    except toolchain.BuildError as error:
+        raise CommandError(str(error)) from None
+    found = ":".join(filter(None, (libraries, os.environ.get("LD_LIBRARY_PATH"))))
+    if found:
+        os.environ["LD_LIBRARY_PATH"] = found
+    try:
+        os.execv(program.resolve(), [str(program), *args])
+    except OSError as error:
+        raise CommandError(f"{program}: {error.strerror}") from None
 
 
 def run_script(script: Path, args: list[str]) -> None:

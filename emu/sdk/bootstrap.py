@@ -7,8 +7,8 @@ def start(conf: str, link: int, report: int, host: int) -> None:
     import sys
 
     try:
-        paths: "list[str]" = []
-        packages: "dict[str, str]" = {}
+        paths: list[str] = []
+        packages: dict[str, str] = {}
         version = ""
         with open(os.fsdecode(bytes.fromhex(conf)), encoding="utf-8", errors="surrogateescape") as lines:
             for line in lines:

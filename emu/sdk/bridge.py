@@ -1,7 +1,7 @@
 """Fills the table of slots of the C libraries with Python functions. Runs once in a process, called by their bootstrap.
 
-Each slot is a cffi callback: it takes the GIL for the length of one call, keeps ``threading.local`` on threads that Python did not make, and
-returns an error code when anything is raised, so that no failure can look like success.
+Each slot is a cffi callback: it takes the GIL for the length of one call, keeps ``threading.local`` on threads that Python did not make,
+and returns an error code when anything is raised, so that no failure can look like success.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -30,7 +32,8 @@ unset _emu_sdk
 """
 
 _CMAKE = """\
-# find_package(aclnn_emu) gives the targets Ascend::ascendcl, Ascend::nnopbase, Ascend::opapi, their split names, and Ascend::aclnn (all of them).
+# find_package(aclnn_emu) gives the targets Ascend::ascendcl, Ascend::nnopbase, Ascend::opapi, their split names,
+# and Ascend::aclnn for the three together.
 get_filename_component(_aclnn_emu_root "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 foreach(_lib @LIBRARIES@)
   if(NOT TARGET Ascend::${_lib})
@@ -84,8 +87,8 @@ def _write_sources(place: Path) -> None:
 def build(directory: str | Path, *, flags: Sequence[str] = ()) -> Path:
     """Write a whole SDK into ``directory`` (made if needed) and return it; ``flags`` are given to the compiler as well.
 
-    Raises :class:`emu.sdk.toolchain.NoCompiler` or :class:`emu.sdk.toolchain.BuildError`. Libraries are replaced in one step each, so that a
-    program that runs keeps the ones it has.
+    Raises :class:`emu.sdk.toolchain.NoCompilerError` or :class:`emu.sdk.toolchain.BuildError`. Libraries are replaced in one step each,
+    so that a program that runs keeps the ones it has.
     """
     compiler = toolchain.c_compiler()
     root = Path(directory).resolve()
@@ -114,7 +117,17 @@ def _compile_all(compiler: list[str], place: Path, include: Path, flags: list[st
     core = place / CORE
     # nodelete: an interpreter that has started cannot be taken out of a process again.
     toolchain.run(
-        [*common, str(place / "core.c"), str(place / "table.c"), "-o", str(core), f"-Wl,-soname,{CORE}", "-Wl,-z,nodelete", "-pthread", "-ldl"]
+        [
+            *common,
+            str(place / "core.c"),
+            str(place / "table.c"),
+            "-o",
+            str(core),
+            f"-Wl,-soname,{CORE}",
+            "-Wl,-z,nodelete",
+            "-pthread",
+            "-ldl",
+        ]
     )
     for library, part in LIBRARIES.items():
         source = place / f"{part or 'empty'}.c"
@@ -138,3 +151,33 @@ def link_flags(sdk: Path) -> list[str]:
     """What a linker needs: the libraries, and where the program finds them when it runs."""
     lib = str(sdk / "lib64")
     return [f"-L{lib}", f"-Wl,-rpath,{lib}", f"-Wl,-rpath-link,{lib}", "-lascendcl", "-lnnopbase", "-lopapi"]
+
+
+def default(cache_dir: str | Path) -> Path:
+    """The SDK that ``emu cxx`` and ``emu run`` use when none is named: in the cache directory, built when it is missing or stale."""
+    key = hashlib.sha256(repr((__version__, config_text())).encode())
+    for path, text in headers().items():
+        key.update(path.encode() + text.encode())
+    for source in sorted(files("emu.sdk").joinpath("csrc").iterdir(), key=lambda f: f.name):
+        key.update(source.read_bytes())
+    for module in ("bootstrap.py", "build.py", "forward.py"):
+        key.update(files("emu.sdk").joinpath(module).read_bytes())
+    place = Path(cache_dir) / f"sdk-{key.hexdigest()[:16]}"
+    if not (place / "complete").is_file():
+        # Built beside and moved: two commands may ask at once.
+        scratch = Path(tempfile.mkdtemp(prefix="sdk-new-", dir=_made(cache_dir)))
+        try:
+            build(scratch)
+            (scratch / "complete").touch()
+            scratch.chmod(0o755)
+            if not place.exists():
+                with contextlib.suppress(OSError):
+                    scratch.rename(place)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+    return place
+
+
+def _made(directory: str | Path) -> Path:
+    Path(directory).mkdir(parents=True, exist_ok=True)
+    return Path(directory)

@@ -75,10 +75,7 @@ def _body(index: int, f: Function) -> str:
         return f"{{\n  return aclnn_emu_numbers({index}, (uintptr_t){tensor}, {values}, {count});\n}}"
     types = ", ".join(p.ctype for p in f.params) or "void"
     failed = _FAILED.get(f.result, "0")
-    return (
-        f"{{\n  typedef {f.result} (*slot)({types});\n  slot f = (slot)EMU_SLOT({index});\n"
-        f"  return f ? f({names}) : {failed};\n}}"
-    )
+    return f"{{\n  typedef {f.result} (*slot)({types});\n  slot f = (slot)EMU_SLOT({index});\n  return f ? f({names}) : {failed};\n}}"
 
 
 def forwarders_c(part: str) -> str:

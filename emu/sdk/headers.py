@@ -67,9 +67,7 @@ def _prototypes(header: str) -> str:
 
 def _base() -> str:
     """Types and codes: acl/acl_base_rt.h."""
-    visible = (
-        "#ifndef ACL_FUNC_VISIBILITY\n#define ACL_FUNC_VISIBILITY __attribute__((visibility(\"default\")))\n#endif\n\n"
-    )
+    visible = '#ifndef ACL_FUNC_VISIBILITY\n#define ACL_FUNC_VISIBILITY __attribute__((visibility("default")))\n#endif\n\n'
     types = "typedef int aclError;\ntypedef int32_t aclnnStatus;\ntypedef uint16_t aclFloat16;\n\n"
     handles = "typedef void *aclrtStream;\ntypedef void *aclrtEvent;\ntypedef void *aclrtContext;\ntypedef void *aclrtMemPool;\n\n"
     macros = "".join(
@@ -109,9 +107,7 @@ def headers() -> dict[str, str]:
         "aclnn/acl_meta.h": (('"acl/acl_base.h"',), _prototypes("aclnn/acl_meta.h")),
         "aclnn/aclnn_base.h": (
             ('"acl/acl_rt.h"', '"aclnn/acl_meta.h"'),
-            "".join(f"#define {n} {int(v)}\n" for n, v in AclnnStatus.__members__.items())
-            + "\n"
-            + _prototypes("aclnn/aclnn_base.h"),
+            "".join(f"#define {n} {int(v)}\n" for n, v in AclnnStatus.__members__.items()) + "\n" + _prototypes("aclnn/aclnn_base.h"),
         ),
     }
     texts = {path: _guard(path, includes, body) for path, (includes, body) in local.items()}

@@ -2,7 +2,8 @@
 
 A prototype is C with two words added before a parameter: ``out`` (a pointer through which one value comes back; null is refused) and
 ``outopt`` (the same, null allowed). A family that public references write in short is written out: an Async function takes a
-stream as its last parameter, a Get function takes a pointer to what its Set function takes. Names that are known without a signature stand in
+stream as its last parameter, a Get function takes a pointer to what its Set function takes, and the variants of a function that are
+listed with it (aclrtMallocAlign32, aclrtFreeWithDevSync) take what it takes. Names that are known without a signature stand in
 :data:`ABSENT`; they are not declared, because a guessed signature would be worse than a missing one.
 """
 
@@ -24,6 +25,10 @@ float aclFloat16ToFloat(aclFloat16 value)
 aclFloat16 aclFloatToFloat16(float value)
 size_t aclDataTypeSize(aclDataType dataType)
 aclDataBuffer *aclCreateDataBuffer(void *data, size_t size)
+aclError aclDestroyDataBuffer(const aclDataBuffer *dataBuffer)
+void *aclGetDataBufferAddr(const aclDataBuffer *dataBuffer)
+uint32_t aclGetDataBufferSize(const aclDataBuffer *dataBuffer)
+size_t aclGetDataBufferSizeV2(const aclDataBuffer *dataBuffer)
 aclError aclGetDeviceCapability(uint32_t deviceId, aclDeviceInfo deviceInfo, out int64_t *value)
 """
 
@@ -103,10 +108,14 @@ aclError aclrtEventElapsedTime(out float *ms, aclrtEvent startEvent, aclrtEvent 
 aclError aclrtEventGetTimestamp(aclrtEvent event, out uint64_t *timestamp)
 
 aclError aclrtMalloc(out void **devPtr, size_t size, aclrtMemMallocPolicy policy)
+aclError aclrtMallocAlign32(out void **devPtr, size_t size, aclrtMemMallocPolicy policy)
+aclError aclrtMallocCached(out void **devPtr, size_t size, aclrtMemMallocPolicy policy)
 aclError aclrtMallocWithCfg(out void **devPtr, size_t size, aclrtMemMallocPolicy policy, aclrtMallocConfig *cfg)
 aclError aclrtMallocHost(out void **hostPtr, size_t size)
 aclError aclrtFree(void *devPtr)
 aclError aclrtFreeHost(void *hostPtr)
+aclError aclrtFreeWithDevSync(void *devPtr)
+aclError aclrtFreeHostWithDevSync(void *hostPtr)
 aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size_t count, aclrtMemcpyKind kind)
 aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src, size_t count, aclrtMemcpyKind kind, aclrtStream stream)
 aclError aclrtMemset(void *devPtr, size_t maxCount, int32_t value, size_t count)
@@ -118,6 +127,8 @@ aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src, size_t sp
 aclError aclrtGetMemInfo(aclrtMemAttr attr, out size_t *free, out size_t *total)
 aclError aclrtPointerGetAttributes(const void *ptr, aclrtPtrAttributes *attributes)
 aclError aclrtHostRegister(void *ptr, uint64_t size, aclrtHostRegisterType type, out void **devPtr)
+aclError aclrtHostRegisterV2(void *ptr, uint64_t size, uint32_t flag)
+aclError aclrtHostUnregister(void *ptr)
 aclError aclrtMemPoolCreate(out aclrtMemPool *memPool, const aclrtMemPoolProps *poolProps)
 aclError aclrtMemPoolMallocAsync(out void **ptr, size_t size, aclrtMemPool memPool, aclrtStream stream)
 aclError aclrtMemPoolFreeAsync(void *ptr, aclrtStream stream)
@@ -128,7 +139,7 @@ aclError aclrtSubscribeReport(uint64_t threadId, aclrtStream stream)
 aclError aclrtUnSubscribeReport(uint64_t threadId, aclrtStream stream)
 aclError aclrtProcessReport(int32_t timeout)
 aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc fn, void *args)
-"""
+"""  # noqa: E501
 
 META = """
 aclTensor *aclCreateTensor(const int64_t *viewDims, uint64_t viewDimsNum, aclDataType dataType, const int64_t *stride, int64_t offset, aclFormat format, const int64_t *storageDims, uint64_t storageDimsNum, void *tensorData)
@@ -159,7 +170,7 @@ aclnnStatus aclGetTensorListSize(const aclTensorList *tensorList, out uint64_t *
 aclnnStatus aclGetScalarListSize(const aclScalarList *scalarList, out uint64_t *size)
 aclnnStatus aclGetRawTensorAddr(const aclTensor *tensor, out void **addr)
 aclnnStatus aclSetRawTensorAddr(aclTensor *tensor, void *addr)
-"""
+"""  # noqa: E501
 
 EXECUTOR = """
 aclnnStatus aclnnInit(const char *configPath)
@@ -183,14 +194,12 @@ aclnnStatus aclDumpOpTensors(const char *opType, const char *opName, aclTensor *
 
 #: Known by name only.
 ABSENT = (
-    "aclDestroyDataBuffer", "aclUpdateDataBuffer", "aclGetDataBufferAddr", "aclGetDataBufferSize", "aclGetDataBufferSizeV2",
-    "aclrtGetDeviceUtilizationRate", "aclrtDeviceCanAccessPeer", "aclrtDeviceEnablePeerAccess",
-    "aclrtDeviceDisablePeerAccess", "aclrtResetDeviceResLimit", "aclrtCreateStreamConfigHandle", "aclrtSetStreamConfigOpt",
-    "aclrtSetStreamAttribute", "aclrtGetStreamAttribute", "aclrtMallocAlign32", "aclrtMallocCached", "aclrtMemFlush",
-    "aclrtMemInvalidate", "aclrtFreeWithDevSync", "aclrtFreeHostWithDevSync", "aclrtMemcpyBatch", "aclrtMemcpyBatchV2",
-    "aclrtMemcpyBatchAsync", "aclrtMemcpyBatchAsyncV2", "aclrtHostRegisterV2", "aclrtHostUnregister",
-    "aclrtReserveMemAddress", "aclrtReleaseMemAddress", "aclrtMallocPhysical", "aclrtFreePhysical", "aclrtMapMem",
-    "aclrtUnmapMem", "aclrtMemGetAllocationGranularity", "aclrtMemPoolDestroy", "aclrtMemPoolSetAttr", "aclrtMemPoolGetAttr",
+    "aclUpdateDataBuffer", "aclrtGetDeviceUtilizationRate", "aclrtDeviceCanAccessPeer", "aclrtDeviceEnablePeerAccess",
+    "aclrtDeviceDisablePeerAccess", "aclrtResetDeviceResLimit", "aclrtCreateStreamConfigHandle", "aclrtDestroyStreamConfigHandle",
+    "aclrtSetStreamConfigOpt", "aclrtSetStreamAttribute", "aclrtGetStreamAttribute", "aclrtMemFlush", "aclrtMemInvalidate",
+    "aclrtMemcpyBatch", "aclrtMemcpyBatchV2", "aclrtMemcpyBatchAsync", "aclrtMemcpyBatchAsyncV2", "aclrtReserveMemAddress",
+    "aclrtReleaseMemAddress", "aclrtMallocPhysical", "aclrtFreePhysical", "aclrtMapMem", "aclrtUnmapMem",
+    "aclrtMemGetAllocationGranularity", "aclrtMemPoolDestroy", "aclrtMemPoolSetAttr", "aclrtMemPoolGetAttr",
 )  # fmt: skip
 
 

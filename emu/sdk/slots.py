@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import emu.acl  # noqa: F401  (fills ENTRIES)
+from emu import aclnn
 from emu.acl._entry import ENTRIES
 from emu.runtime import errors
 from emu.sdk import slots_hot, slots_nn
@@ -30,29 +32,33 @@ def function_for(name: str, abi: str) -> Callable[..., Any]:
     for table in (slots_hot.SLOTS, slots_nn.SLOTS, _STRINGS):
         if name in table:
             return table[name]
-    target = _target(name)
+    target = _target(declared)
     return _not_emulated(name, abi) if target is None else _generic(declared, target)
 
 
 def emulated(name: str) -> bool:
     """Whether a call of the function does its work here."""
     written = name in slots_hot.SLOTS or name in slots_nn.SLOTS or name in _STRINGS or name in _IN_C
-    return written or _target(name) is not None
+    return written or _target(by_name()[name]) is not None
 
 
 #: Done by the libraries themselves, without an interpreter.
 _IN_C = ("aclGetRecentErrMsg", "aclFloat16ToFloat", "aclFloatToFloat16", "aclDataTypeSize")
 
 
-def _target(name: str) -> Callable[..., Any] | None:
-    """The emulator's own function: inputs in C's order, what goes out first in its result, the code last."""
-    from emu import aclnn
+#: Structures whose layout is not public: what is behind such a pointer can neither be read nor written.
+_OPAQUE = ("aclrtPtrAttributes *", "aclCANNPackageVersion *")
 
+
+def _target(declared: Function) -> Callable[..., Any] | None:
+    """The emulator's own function: inputs in C's order, what goes out first in its result, the code last."""
+    name = declared.name
+    if any(p.ctype in _OPAQUE for p in declared.params):
+        return None
     if name in ENTRIES:
         return ENTRIES[name].function
-    if name.startswith("Acl"):
-        name = "acl" + name[3:]
-    target: Callable[..., Any] | None = aclnn.FUNCTIONS.get(name)
+    # AclSetInputTensorAddr and its sisters are second names.
+    target: Callable[..., Any] | None = aclnn.FUNCTIONS.get("acl" + name[3:])
     return target
 
 
@@ -76,8 +82,6 @@ def _null(declared: Function, names: Iterable[str]) -> int:
 
 def _generic(declared: Function, target: Callable[..., Any]) -> Callable[..., Any]:
     """A slot made from its declaration: null checks of what goes out, the call, the results."""
-    if any(p.ctype.startswith("const char") for p in declared.params):
-        raise NotImplementedError(f"{declared.name} takes a string")
     if all(p.direction == "in" for p in declared.params):
         return target
     places = [i for i, p in enumerate(declared.params) if p.direction != "in"]
@@ -131,8 +135,34 @@ def _aclnn_init(path: int) -> int:
     return aclnnInit(text_at(path))
 
 
+def _version_num(package: int, out: Any) -> int:
+    if not out:
+        return _null(by_name()["aclsysGetVersionNum"], ["versionNum"])
+    number, code = ENTRIES["aclsysGetVersionNum"].function(text_at(package))
+    if not code:
+        out[0] = number
+    result: int = code
+    return result
+
+
+def _version_str(package: int, out: int) -> int:
+    if not out:
+        return _null(by_name()["aclsysGetVersionStr"], ["versionStr"])
+    text, code = ENTRIES["aclsysGetVersionStr"].function(text_at(package))
+    if not code:
+        ffi.memmove(ffi.cast("char *", out), text.encode() + b"\0", len(text) + 1)
+    result: int = code
+    return result
+
+
 def _soc_name() -> int:
     return _static(ENTRIES["aclrtGetSocName"].function())
 
 
-_STRINGS: dict[str, Callable[..., Any]] = {"aclInit": _init, "aclnnInit": _aclnn_init, "aclrtGetSocName": _soc_name}
+_STRINGS: dict[str, Callable[..., Any]] = {
+    "aclInit": _init,
+    "aclnnInit": _aclnn_init,
+    "aclrtGetSocName": _soc_name,
+    "aclsysGetVersionNum": _version_num,
+    "aclsysGetVersionStr": _version_str,
+}

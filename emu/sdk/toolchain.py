@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 
-class NoCompiler(RuntimeError):
+class NoCompilerError(RuntimeError):
     """There is none; the text says what to install."""
 
 
@@ -24,7 +24,7 @@ def _found(variable: str, names: Sequence[str], zig: str) -> list[str]:
     if asked:
         command = shlex.split(asked)
         if shutil.which(command[0]) is None:
-            raise NoCompiler(f"{variable} is {asked!r}, and there is no program {command[0]}.")
+            raise NoCompilerError(f"{variable} is {asked!r}, and there is no program {command[0]}.")
         return command
     for name in names:
         path = shutil.which(name)
@@ -32,19 +32,19 @@ def _found(variable: str, names: Sequence[str], zig: str) -> list[str]:
             return [path]
     if find_spec("ziglang") is not None:
         return [sys.executable, "-m", "ziglang", zig]
-    raise NoCompiler(
-        f"No {'C++' if zig == 'c++' else 'C'} compiler: looked for {', '.join(names)} on PATH and for the package ziglang. Install one of them, for "
-        f"example `apt install g++` or `pip install ziglang`, or name one in {variable}."
+    raise NoCompilerError(
+        f"No {'C++' if zig == 'c++' else 'C'} compiler: looked for {', '.join(names)} on PATH and for the package ziglang. "
+        f"Install one of them, for example `apt install g++` or `pip install ziglang`, or name one in {variable}."
     )
 
 
 def c_compiler() -> list[str]:
-    """The command of the C compiler: $CC, cc, gcc, clang, or Zig's. NoCompiler when there is none."""
+    """The command of the C compiler: $CC, cc, gcc, clang, or Zig's. NoCompilerError when there is none."""
     return _found("CC", ("cc", "gcc", "clang"), "cc")
 
 
 def cxx_compiler() -> list[str]:
-    """The command of the C++ compiler: $CXX, c++, g++, clang++, or Zig's. NoCompiler when there is none."""
+    """The command of the C++ compiler: $CXX, c++, g++, clang++, or Zig's. NoCompilerError when there is none."""
     return _found("CXX", ("c++", "g++", "clang++"), "c++")
 
 
