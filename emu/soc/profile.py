@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -13,6 +14,10 @@ if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
+
+
+#: What a product's own line may say about its rates.
+_RATES = frozenset({"hbm_gbs", "ddr_rate"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +49,8 @@ class SocProfile:
     op_timeout_s: int
     #: Code of an asynchronous kernel fault: vector core (507035) or, where there is none, AI core (507015).
     fault_code: int
+    #: Peak rates by name, as profiles.toml has them; :func:`emu.model.rates` reads them and misses none silently.
+    rates: Mapping[str, float] = field(default_factory=dict, compare=False)
 
     @property
     def saturates(self) -> bool:
@@ -52,15 +59,27 @@ class SocProfile:
 
 
 @lru_cache(maxsize=1)
-def _tables() -> dict[str, dict[str, Any]]:
+def _raw() -> dict[str, Any]:
     with (files("emu.soc") / "profiles.toml").open("rb") as file:
-        raw = tomllib.load(file)
+        return tomllib.load(file)
+
+
+def shared_numbers(section: str) -> dict[str, float]:
+    """The numbers that hold for every product: "fitted" (the time model's) or "host" (microseconds of one call)."""
+    return dict(_raw()[section])
+
+
+@lru_cache(maxsize=1)
+def _tables() -> dict[str, dict[str, Any]]:
+    raw = _raw()
     table: dict[str, dict[str, Any]] = {}
     for family, entry in raw["family"].items():
         shared = {"family": family, **entry}
         socs = shared.pop("soc")
-        for name, own in socs.items():
-            table[name] = {**shared, **own}
+        rates = shared.pop("rates", {})
+        for name, line in socs.items():
+            own = {k: v for k, v in line.items() if k not in _RATES}
+            table[name] = {**shared, **own, "rates": {**rates, **{k: v for k, v in line.items() if k in _RATES}}}
     return table
 
 
