@@ -198,10 +198,8 @@ def test_streams_that_cannot_take_a_launch(npu: Any) -> None:
 
 def bad_operands(npu: Any) -> dict[str, Any]:
     host = np.ones(8, np.float32)
-    freed = npu.put(G)
-    npu.free(freed)
-    good = npu.put(G)
-    return {
+    good, freed = npu.put(G), npu.put(G)
+    operands = {
         "address 0": npu.tensor((4, 2), np.float32, 0),
         "host address": npu.tensor((4, 2), np.float32, host.__array_interface__["data"][0]),
         "freed block": npu.tensor((4, 2), np.float32, freed),
@@ -212,6 +210,8 @@ def bad_operands(npu: Any) -> dict[str, Any]:
         "misaligned": npu.tensor((4, 2), np.float32, npu.malloc(64) + 2),
         "highest address": npu.tensor((4, 2), np.float32, 2**64 - 4),
     }
+    npu.free(freed)  # last: the next allocation would take its place
+    return operands
 
 
 CASES = (
