@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 from typing import Any
 
@@ -420,3 +421,28 @@ def test_softmax_out_of_another_dtype(npu: Any, dtype: str, expected: list[Any])
     size = npu.run("aclnnSoftmaxBackward", npu.array(g), npu.array(y), 0, npu.tensor((2,), dtype, out))
     assert size == 512
     assert npu.get(out, 2, dtype).tolist() == expected
+
+
+def test_wild_arguments_to_every_operator_function(npu: Any) -> None:
+    """Wrong types, null, dead and mixed-up handles, addresses, negative and huge numbers in every place: an exception or a code."""
+    from emu import opapi
+
+    live, dead = npu.array(G), npu.tensor((4, 2), np.float32, 0)
+    assert aclnn.aclDestroyTensor(dead) == 0
+    npu.tensors.remove(dead)
+    values: list[Any] = [None, 0, -1, 1, dead, npu.stream, npu.blocks[0], 2**63 - 1, 2**64, 1.5, "x", b"y", object(), [], live]
+    for name, function in opapi.FUNCTIONS.items():
+        count = len(inspect.signature(function).parameters)
+        for at in range(count):
+            for value in values:
+                args: list[Any] = [live] * count
+                args[at] = value
+                try:
+                    result = function(*args)
+                except (TypeError, OverflowError):
+                    continue
+                code = result[-1] if isinstance(result, tuple) else result
+                assert code in (0, NULL, INVALID, INNER, RUNTIME, 561103), (name, args)
+                if isinstance(result, tuple) and result[1]:
+                    assert aclnn.aclDestroyAclOpExecutor(result[1]) == 0
+    assert npu.acl.rt.synchronize_stream(npu.stream) == 0
