@@ -1,0 +1,201 @@
+"""What a study found: cells of numbers, and the forms in which they leave: dict, rows, table, files, plots."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from emu import __version__
+from emu.study import ablation, acceptance
+from emu.study.errors import StudyError
+from emu.study.measure import DEFINITIONS, STEP_BINS, Tally, ulp_edges
+from emu.study.problem import Problem
+
+#: Columns of the table on the screen; rows() has all metrics.
+COLUMNS = ("dtype", "soc", "n", "exact_hits", "wrong_by_one", "steps_max", "ulp_mean", "ulp_max", "bias_ulp", "mere", "mare", "accepted")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One operator in one dtype on one product. `tally` is None where there is no such kernel; `note` says why, or that
+    the operator's document excludes the product. `derived`: the last input was the rounded forward result of x.
+    `traces`: the steps of the worst elements, in the order of `tally.worst`."""
+
+    problem: Problem
+    note: str
+    inputs: str
+    derived: bool
+    tally: Tally | None
+    peer: Tally | None
+    traces: tuple[dict[str, Any], ...] = field(default=())
+
+    @property
+    def label(self) -> str:
+        return f"{self.problem.dtype} on {self.problem.soc}"
+
+    def verdicts(self) -> list[acceptance.Verdict]:
+        """Every acceptance rule."""
+        if self.tally is None:
+            return []
+        peer = None if self.peer is None else (self.peer.sums, self.peer.tops)
+        return acceptance.verdicts(self.problem.dtype, self.tally.sums, self.tally.tops, peer)
+
+    def accepted(self) -> str:
+        """How many of the judged rules pass, bit equality and the strictest, torch's, among them."""
+        judged = [v for v in self.verdicts() if v.passed is not None]
+        return f"{sum(bool(v.passed) for v in judged)}/{len(judged)}"
+
+    def row(self) -> dict[str, Any]:
+        """One flat row: what was studied and every metric."""
+        p = self.problem
+        out: dict[str, Any] = {
+            "op": p.op.python_name, "dtype": p.dtype, "soc": p.soc, "arch": p.arch, "numerics": p.numerics,
+            "assume": " ".join(f"{k}={v}" for k, v in p.assume), "inputs": self.inputs, "note": self.note,
+        }  # fmt: skip
+        if self.tally is not None:
+            out |= self.tally.metrics() | {"accepted": self.accepted()}
+        return out
+
+    def to_dict(self) -> dict[str, Any]:
+        out = self.row()
+        out["last"] = self.problem.last
+        out["result_from_x"] = self.derived
+        if self.tally is None:
+            return out
+        t = self.tally
+        edges = ulp_edges()
+        out["acceptance"] = acceptance.as_rows(self.verdicts())
+        out["steps_histogram"] = {("more" if i == STEP_BINS - 1 else str(i)): int(c) for i, c in enumerate(t.step_hist) if c}
+        out["ulp_histogram"] = [[float(edges[i]), int(c)] for i, c in enumerate(t.ulp_hist) if c]
+        out["worst"] = list(self.traces) or t.worst
+        if t.parts:
+            out["ablation"] = self.ablation()
+        if self.peer is not None:
+            out["peer"] = self.peer.metrics()
+        return _plain(out)  # type: ignore[no-any-return]
+
+    def ablation(self) -> list[dict[str, Any]]:
+        """The parts of the error, in ulp."""
+        assert self.tally is not None
+        return [
+            {"part": k, "mean_ulp": s / n if n else None, "bias_ulp": b / n if n else None, "max_ulp": m, "definition": ablation.DEFINITIONS[k]}
+            for k, (s, b, m, n) in self.tally.parts.items()
+        ]
+
+
+def _plain(value: Any) -> Any:
+    """JSON has neither infinities nor NaN: they become their names."""
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return repr(value)
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """A finished study: the question as it was asked, and one Cell for each dtype and product."""
+
+    question: dict[str, Any]
+    cells: tuple[Cell, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, with the definitions; no clock, no host: the same question gives the same dict."""
+        return {
+            "emulator": f"aclnn-emu {__version__}", "question": _plain({k: list(v) if isinstance(v, tuple) else v for k, v in self.question.items()}),
+            "definitions": DEFINITIONS, "cells": [c.to_dict() for c in self.cells],
+        }  # fmt: skip
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One flat dict for each cell: pandas.DataFrame(study.rows()) is the table."""
+        return [c.row() for c in self.cells]
+
+    def table(self) -> list[list[str]]:
+        """The main columns as text, header first."""
+        lines = [list(COLUMNS)]
+        for row in self.rows():
+            lines.append([_text(row.get(k, "")) for k in COLUMNS])
+            if "n" not in row:
+                lines[-1][-1] = row["note"]
+        return lines
+
+    def plot(self, path: str | os.PathLike[str] | None = None, kind: str = "error") -> Any:
+        """A matplotlib figure: kind is "error" (error over input), "histogram" or "comparison"; saved if `path` is given."""
+        from emu.study.plots import draw, save
+
+        figure = draw(self, kind)
+        if path is not None:
+            save(figure, Path(path))
+        return figure
+
+    def html(self) -> str:
+        """The whole study as one self-contained page."""
+        from emu.study.page import page
+
+        return page(self)
+
+    def write(self, directory: str | os.PathLike[str], *, plots: bool = False, html: bool = False) -> list[Path]:
+        """Write study.json, table.csv, acceptance.csv and worst.csv, and if asked plots and report.html; return the
+        paths. Files appear complete or not at all."""
+        files: dict[str, bytes] = {
+            "study.json": (json.dumps(self.to_dict(), indent=1) + "\n").encode(),
+            "table.csv": _csv(self.rows()),
+            "acceptance.csv": _csv([{"dtype": c.problem.dtype, "soc": c.problem.soc, **r} for c in self.cells for r in acceptance.as_rows(c.verdicts())]),
+            "worst.csv": _csv([_flat_worst(c, w) for c in self.cells for w in c.traces]),
+        }
+        if plots:
+            from emu.study.plots import all_plots
+
+            files |= all_plots(self)
+        if html:
+            files["report.html"] = self.html().encode()
+        return write_files(Path(directory), files)
+
+
+def _flat_worst(cell: Cell, w: dict[str, Any]) -> dict[str, Any]:
+    steps = "; ".join(f"{s['step']} -> {s['decimal']} ({s['hex']})" for s in w.get("steps_of_computation", ()))
+    flat = {k: v for k, v in w.items() if k not in ("inputs", "steps_of_computation")}
+    flat |= {f"input_{i['name']}": f"{i['decimal']} ({i['hex']})" for i in w["inputs"]}
+    return {"dtype": cell.problem.dtype, "soc": cell.problem.soc, **flat, "steps_of_computation": steps}
+
+
+def _text(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _csv(rows: list[dict[str, Any]]) -> bytes:
+    names: dict[str, None] = {}
+    for row in rows:
+        names.update(dict.fromkeys(row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(names), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().encode()
+
+
+def write_files(directory: Path, files: dict[str, bytes]) -> list[Path]:
+    """Write files beside each other first, then move all into place. Raises StudyError if the directory cannot be written."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        part = Path(tempfile.mkdtemp(prefix=".writing-", dir=directory))
+        try:
+            for name, data in files.items():
+                (part / name).write_bytes(data)
+            for name in files:
+                (part / name).replace(directory / name)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+        (directory / "checkpoint.json").unlink(missing_ok=True)
+    except OSError as error:
+        raise StudyError(f"{directory}: {error.strerror or error}; give -o a directory that can be written") from None
+    return [directory / name for name in files]

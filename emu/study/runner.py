@@ -1,0 +1,278 @@
+"""Running a study: cells (operator × dtype × product), each streamed in blocks over threads and merged in order."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from emu import __version__, config
+from emu.study import ablation, inputs, targets
+from emu.study.errors import StudyError
+from emu.study.measure import Tally, measure
+from emu.study.problem import Problem, find_operator, find_soc, native, parse_assume
+from emu.study.result import Cell, Study
+from emu.study.traces import worst
+from emu.verify.provider import Provider
+
+#: Called with elements done and elements in all.
+Progress = Callable[[int, int], None]
+_CHECKPOINT_EVERY_S = 2.0
+CHECKPOINT = "checkpoint.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What is asked, as it stands in the output: with the same question and sources, the same bytes come out.
+
+    inputs "auto": exhaustive for 8 and 16-bit elementwise studies, else l1. grad: distribution of the gradient, where
+    the operator takes one. against: see `targets.HELP`. peer: the other device of the dual benchmark. n: elements of a
+    random study. row_length: r of the operators of rows. last: rows lie along the last dimension. assume: NAME=VALUE.
+    """
+
+    op: str
+    dtypes: tuple[str, ...]
+    socs: tuple[str, ...]
+    inputs: str = "auto"
+    grad: str | None = None
+    against: str = "exact"
+    peer: str | None = None
+    n: int = 1 << 20
+    seed: int = 0
+    row_length: int = 64
+    last: bool = True
+    numerics: str = "device"
+    assume: tuple[str, ...] = ()
+    ablate: bool = False
+
+
+class _Cell:
+    """One cell's parts, made and checked before anything runs."""
+
+    def __init__(self, q: Question, problem: Problem, provider: Provider) -> None:
+        self.problem, self.provider = problem, provider
+        self.true = q.against == "true"
+        spec = q.inputs
+        if spec == "auto":
+            spec = "exhaustive" if np.dtype(inputs.numbers.BITS[problem.dtype]).itemsize < 4 and not problem.rows else "l1"
+        self.spec = spec
+        given = spec.split(",")[0].endswith((".npy", ".npz"))
+        self.derived = problem.sees_result and (self.true or (problem.rows and not given))
+        names = (*problem.names[:-1], "x") if self.derived and self.true else problem.names
+        row = q.row_length if problem.rows else None
+        self.source = inputs.make(spec, problem.dtype, names, grad=q.grad, n=q.n, seed=q.seed, row=row)
+        self.target = targets.make(q.against, problem, provider)
+        targets.check_size(self.target, self.source.size)
+        self.peer = None
+        if q.peer is not None:
+            if q.peer in ("exact", "true", "float64", "document"):
+                raise StudyError(f"--peer {q.peer} is no device: give torch, soc:NAME, dtype:NAME or a .npy file of its results")
+            self.peer = targets.make(q.peer, problem, provider)
+            targets.check_size(self.peer, self.source.size)
+        self.ablate = q.ablate
+        if self.ablate and (q.against not in ("exact", "true") or problem.dtype in ("INT8", "INT32", "DOUBLE")):
+            raise StudyError("--ablate needs --against exact or true and a dtype of FLOAT, FLOAT16 or BF16")
+
+    def prepare(self, raw: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The operator's inputs: x replaced by the forward result where the operator sees that."""
+        return targets.derive(self.problem, raw) if self.derived else raw
+
+    def block(self, i: int) -> tuple[Tally, Tally | None]:
+        raw = self.source.block(i)
+        start = self.source.start(i)
+        p = self.problem
+        ins = self.prepare(raw)
+        result = p.run(self.provider, ins)
+        expected = self.target(ins, raw, start)
+        seen = raw if self.derived and self.true else ins
+        flat = tuple(a.reshape(-1) for a in seen)
+        golden = type(expected.golden)(*(a.reshape(-1) for a in expected.golden))
+        seen_result = p.nan_stored(result, expected.rounded).reshape(-1)
+        tally = measure(p.dtype, seen_result, golden, expected.rounded.reshape(-1), flat, p.dtype, start)
+        tally.sums["mpfr_decided"] = float(expected.decided)
+        tally.sums["repeat_differs"] = float(self._repeat(ins, result))
+        if self.ablate:
+            tally.parts = ablation.parts(p, self.provider, ins, raw, result, self.true, expected.golden)
+        if self.peer is None:
+            return tally, None
+        other = self.peer(ins, raw, start).rounded.reshape(-1)
+        return tally, measure(p.dtype, other, golden, expected.rounded.reshape(-1), flat, p.dtype, start)
+
+    def _repeat(self, ins: tuple[Any, ...], result: Any) -> int:
+        """The same inputs again in two pieces of odd length: how many patterns differ."""
+        n = result.shape[0]
+        cut = n // 3
+        pieces = [tuple(np.ascontiguousarray(a[s]) for a in ins) for s in (slice(0, cut), slice(cut, n)) if s.stop > s.start]
+        again = np.concatenate([self.problem.run(self.provider, piece) for piece in pieces])
+        return int((again.view(result.dtype) != result).sum())
+
+
+def _problems(q: Question) -> Iterator[Problem]:
+    op = find_operator(q.op)
+    assume = parse_assume(q.assume)
+    for dtype in q.dtypes:
+        for soc in q.socs:
+            yield Problem(op=op, dtype=dtype, soc=find_soc(soc), numerics=q.numerics, assume=assume, last=q.last)
+
+
+def _checked(q: Question) -> Question:
+    if q.n < 1:
+        raise StudyError(f"-n must be at least 1, not {q.n}")
+    if not 1 <= q.row_length <= inputs.MAX_ROW:
+        raise StudyError(f"--row-length must be 1 to {inputs.MAX_ROW}, not {q.row_length}")
+    if q.numerics not in ("device", "document"):
+        raise StudyError(f"numerics must be device or document, not {q.numerics!r}")
+    if not q.dtypes or not q.socs:
+        raise StudyError("a study needs at least one dtype and one SoC")
+    if q.seed < 0:
+        raise StudyError(f"--seed must not be negative, not {q.seed}")
+    return q
+
+
+def default_dtypes(op: str) -> tuple[str, ...]:
+    """FLOAT16 and BF16, as far as the operator has them."""
+    return tuple(d for d in ("FLOAT16", "BF16") if d in find_operator(op).dtypes)
+
+
+def run(
+    op: str, *, dtypes: Sequence[str] | None = None, socs: Sequence[str] = ("Ascend910B1",), out: str | os.PathLike[str] | None = None,
+    provider: Provider | None = None, threads: int | None = None, progress: Progress | None = None, **asked: Any,
+) -> Study:  # fmt: skip
+    """Run a study and return it. The keyword arguments are `Question`'s fields.
+
+    With `out`, a directory, the state is saved there every few seconds: the same call after an interruption goes on
+    where it stopped, and gives the same result. Raises StudyError (a ValueError) for a request that makes no sense,
+    before anything is computed. Products that the operator's document excludes are computed and marked.
+    """
+    dtypes = default_dtypes(op) if dtypes is None else tuple(d.upper() for d in dtypes)
+    try:
+        q = _checked(Question(op=find_operator(op).python_name, dtypes=dtypes, socs=tuple(socs), **asked))
+    except TypeError as error:
+        raise StudyError(f"emu.study.run: {error}") from None
+    provider = provider or native()
+    todo: list[tuple[Problem, _Cell | None]] = []
+    for problem in _problems(q):
+        missing = problem.unsupported()
+        todo.append((problem, None if missing else _Cell(q, problem, provider)))
+    if not any(cell for _, cell in todo):
+        raise StudyError("nothing to study: " + "; ".join(p.unsupported() for p, _ in todo))
+    total = sum(cell.source.size for _, cell in todo if cell)
+    state = _State(Path(out) if out is not None else None, q)
+    done = 0
+    cells = []
+    workers = threads or config.current().threads
+    with ThreadPoolExecutor(workers) as pool:
+        for number, (problem, cell) in enumerate(todo):
+            if cell is None:
+                cells.append(Cell(problem=problem, note=problem.unsupported(), inputs="", derived=False, tally=None, peer=None))
+                continue
+            before = done
+
+            def advance(n: int, before: int = before) -> None:
+                if progress is not None:
+                    progress(before + n, total)
+
+            tally, peer = _stream(cell, pool, workers, state, number, advance)
+            done += cell.source.size
+            traces = worst(problem, tally, cell.source, cell.prepare, (*problem.names, "x"))
+            cells.append(
+                Cell(problem=problem, note=problem.refusal(), inputs=cell.spec, derived=cell.derived, tally=tally, peer=peer, traces=traces)
+            )
+    return Study(question=asdict(q), cells=tuple(cells))
+
+
+def _stream(
+    cell: _Cell, pool: ThreadPoolExecutor, workers: int, state: _State, number: int, advance: Callable[[int], None]
+) -> tuple[Tally, Tally | None]:
+    """All blocks of a cell. A few are in flight; they are merged in their order."""
+    first, tally, peer = state.begin(number, cell)
+    pending: deque[Future[tuple[Tally, Tally | None]]] = deque()
+    following = first
+    try:
+        for i in range(first, cell.source.blocks):
+            while following < cell.source.blocks and len(pending) < 2 * workers:
+                pending.append(pool.submit(cell.block, following))
+                following += 1
+            one, other = pending.popleft().result()
+            tally.add(one)
+            if peer is not None and other is not None:
+                peer.add(other)
+            advance(cell.source.start(i + 1) if i + 1 < cell.source.blocks else cell.source.size)
+            state.reached(number, i + 1, tally, peer)
+    except BaseException:
+        for future in pending:
+            future.cancel()
+        state.save()
+        raise
+    state.save()
+    return tally, peer
+
+
+class _State:
+    """What is done so far, on disk: read back by the same question only."""
+
+    def __init__(self, directory: Path | None, q: Question) -> None:
+        self._path = None if directory is None else directory / CHECKPOINT
+        self._key = fingerprint(q)
+        self._cells: dict[str, dict[str, Any]] = {}
+        self._last = time.monotonic()
+        self._now: tuple[int, int, Tally, Tally | None] | None = None
+        if self._path is not None and self._path.is_file():
+            try:
+                found = json.loads(self._path.read_text())
+                if found["key"] == self._key:
+                    self._cells = found["cells"]
+            except (ValueError, KeyError, TypeError, OSError):
+                pass  # a damaged checkpoint is none: start anew
+
+    def begin(self, number: int, cell: _Cell) -> tuple[int, Tally, Tally | None]:
+        """The next block of a cell and its tallies so far."""
+        found = self._cells.get(str(number))
+        dtype = cell.problem.dtype
+        if found is None:
+            return 0, Tally(dtype), None if cell.peer is None else Tally(dtype)
+        return found["next"], Tally.from_dict(found["tally"]), None if found["peer"] is None else Tally.from_dict(found["peer"])
+
+    def reached(self, number: int, following: int, tally: Tally, peer: Tally | None) -> None:
+        self._now = (number, following, tally, peer)
+        if self._path is not None and time.monotonic() - self._last > _CHECKPOINT_EVERY_S:
+            self.save()
+
+    def save(self) -> None:
+        self._last = time.monotonic()
+        if self._path is None or self._now is None:
+            return
+        number, following, tally, peer = self._now
+        self._cells[str(number)] = {"next": following, "tally": tally.to_dict(), "peer": None if peer is None else peer.to_dict()}
+        part = self._path.with_suffix(".part")
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            part.write_text(json.dumps({"key": self._key, "cells": self._cells}))
+            part.replace(self._path)
+        except OSError as error:
+            raise StudyError(f"{self._path.parent}: {error.strerror or error}; give -o a directory that can be written") from None
+
+
+def fingerprint(q: Question) -> str:
+    """A hash of the question, of the files that it names and of the code that answers it."""
+    import emu_kernels
+
+    digest = hashlib.sha256(json.dumps([__version__, asdict(q)]).encode())
+    for text in (q.inputs, q.against, q.peer or ""):
+        for name in text.split(","):
+            if Path(name).suffix in (".npy", ".npz", ".csv", ".json") and Path(name).is_file():
+                info = Path(name).stat()
+                digest.update(f"{name} {info.st_size} {info.st_mtime_ns}".encode())
+    kernels = Path(str(emu_kernels.__file__)).parent
+    for file in sorted([*kernels.rglob("*.py"), *Path(__file__).parent.glob("*.py")]):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,165 @@
+"""What a result is compared with: the exact value, a wider dtype, another product, the document's formula, PyTorch, or
+a file from a real card."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from emu.study import exact, numbers
+from emu.study.dd import DD
+from emu.study.errors import StudyError, unknown
+from emu.study.exact import FORWARD_OF, Golden
+from emu.study.inputs import LazyArray, load
+from emu.study.numbers import Bits
+from emu.study.problem import Problem, find_soc
+from emu.verify.provider import Provider
+
+HELP = {
+    "exact": "the exact mathematical value for the stored inputs (double-double, MPFR near ties)",
+    "true": "the exact derivative at x, of which the operator sees only y = RN(forward(x)); the inputs are then x",
+    "float64": "the operator's formula in FLOAT64 (NumPy)",
+    "dtype:NAME": "the same operator on the same product in another dtype",
+    "soc:NAME": "the same operator and dtype on another product",
+    "document": "the formula of the operator's document (numerics=document)",
+    "torch": "PyTorch on the CPU, in the same dtype (extra: torch)",
+    "FILE.npy": "results saved from a real card, in the order of the inputs",
+}
+
+
+class Expected(NamedTuple):
+    """Golden values, the same rounded once to the dtype, and how many MPFR decided. Arrays in the block's shape."""
+
+    golden: Golden
+    rounded: Bits
+    decided: int
+
+
+#: inputs of the operator, raw inputs (x where the operator sees y), number of the block's first element.
+Target = Callable[[tuple[Bits, ...], tuple[Bits, ...], int], Expected]
+
+
+def derive(problem: Problem, raw: tuple[Bits, ...]) -> tuple[Bits, ...]:
+    """Inputs of the operator from raw ones: the last is replaced by the correctly rounded forward result."""
+    x = numbers.values(problem.dtype, raw[-1])
+    forward = FORWARD_OF[problem.flow]
+    value = exact.golden(forward, False, (x,), problem.closed)
+    bits, _ = exact.rounded(problem.dtype, value, _decider(forward, False, (x,), problem.closed), problem.truncates)
+    return (*raw[:-1], bits)
+
+
+def _decider(flow: str, true: bool, arrays: tuple[Any, ...], closed: bool) -> Callable[[int], Any]:
+    def better(place: int) -> Any:
+        if flow in exact.ROWS:
+            r = arrays[0].shape[-1]
+            row = tuple(a.reshape(-1, r)[place // r] for a in arrays)
+            return exact.mpfr(flow, true, row, place % r, closed)
+        return exact.mpfr(flow, true, tuple(a.reshape(-1)[place : place + 1] for a in arrays), 0, closed)
+
+    return better
+
+
+def make(against: str, problem: Problem, provider: Provider) -> Target:
+    """The target of `--against`. Raises StudyError with what is known."""
+    if against in ("exact", "true"):
+        return _mathematical(problem, against == "true")
+    if against == "float64":
+        return _float64(problem)
+    if against == "document":
+        from emu.verify.catalog import BY_FLOW
+
+        if not BY_FLOW[problem.flow].document:
+            raise StudyError(f"{problem.op.python_name} has no document variant; --against document is for the backward operators with one")
+        return _device(replace(problem, numerics="document", assume=()), provider, problem)
+    if against == "torch":
+        from emu.study.torch_cpu import compute
+
+        return _computed(problem, lambda inputs, raw: compute(problem.flow, problem.dtype, inputs, raw))
+    kind, _, name = against.partition(":")
+    if kind == "soc" and name:
+        other = replace(problem, soc=find_soc(name))
+        if other.unsupported():
+            raise StudyError(other.unsupported())
+        return _device(other, provider, problem)
+    if kind == "dtype" and name:
+        other = problem.with_dtype(name.upper())
+        if other.unsupported():
+            raise StudyError(other.unsupported())
+        return _device(other, provider, problem)
+    if against.endswith(".npy"):
+        return _file(problem, Path(against))
+    raise unknown("--against", against, HELP)
+
+
+def _mathematical(problem: Problem, true: bool) -> Target:
+    def expect(inputs: tuple[Bits, ...], raw: tuple[Bits, ...], start: int) -> Expected:
+        arrays = tuple(numbers.values(problem.dtype, b) for b in (raw if true else inputs))
+        golden = exact.golden(problem.flow, true, arrays, problem.closed)
+        rounded, decided = exact.rounded(
+            problem.dtype, golden, _decider(problem.flow, true, arrays, problem.closed), problem.truncates
+        )
+        return Expected(*problem.store(golden, rounded), decided)
+
+    return expect
+
+
+def _plain(problem: Problem, values: Any) -> Expected:
+    zero = np.zeros_like(values)
+    rounded, _ = numbers.round_pair(problem.dtype, DD(values, zero), zero, problem.truncates)
+    return Expected(*problem.store(Golden(values, zero, zero), rounded), 0)
+
+
+def _float64(problem: Problem) -> Target:
+    def expect(inputs: tuple[Bits, ...], raw: tuple[Bits, ...], start: int) -> Expected:
+        arrays = tuple(numbers.values(problem.dtype, b) for b in inputs)
+        return _plain(problem, exact.plain(problem.flow, False, arrays, problem.closed))
+
+    return expect
+
+
+def _device(other: Problem, provider: Provider, problem: Problem) -> Target:
+    def compute(inputs: tuple[Bits, ...], raw: tuple[Bits, ...]) -> Any:
+        if other.dtype != problem.dtype:
+            inputs = tuple(numbers.from_values(other.dtype, numbers.values(problem.dtype, b)) for b in inputs)
+        return numbers.values(other.dtype, other.run(provider, inputs))
+
+    return _computed(problem, compute)
+
+
+def _computed(problem: Problem, compute: Callable[[tuple[Bits, ...], tuple[Bits, ...]], Any]) -> Target:
+    return lambda inputs, raw, start: _plain(problem, compute(inputs, raw))
+
+
+def _file(problem: Problem, path: Path) -> Target:
+    found = load(path)
+    name = {"FLOAT16": "float16", "FLOAT": "float32", "DOUBLE": "float64"}.get(problem.dtype)
+    if found.dtype.kind not in "fiuV":
+        raise StudyError(f"{path} has dtype {found.dtype}: save the results as numbers, or BF16 as uint16 patterns")
+    if found.dtype.kind == "f" and name is not None and found.dtype.itemsize < np.dtype(name).itemsize:
+        raise StudyError(f"{path} has dtype {found.dtype}, narrower than the study's {problem.dtype}: choose the --dtype of the saved results")
+    flat = found.reshape(-1)
+
+    def expect(inputs: tuple[Bits, ...], raw: tuple[Bits, ...], start: int) -> Expected:
+        shape = inputs[0].shape
+        part = np.ascontiguousarray(flat[start : start + inputs[0].size])
+        if part.dtype.kind == "f":
+            return _plain(problem, part.astype(np.float64).reshape(shape))
+        bits = LazyArray(part, problem.dtype, str(path))[:]
+        return _plain(problem, numbers.values(problem.dtype, bits.reshape(shape)))
+
+    expect.elements = flat.size  # type: ignore[attr-defined]
+    expect.path = str(path)  # type: ignore[attr-defined]
+    return expect
+
+
+def check_size(target: Target, size: int) -> None:
+    """A file of results must have as many elements as the inputs. Raises StudyError."""
+    elements = getattr(target, "elements", size)
+    if elements != size:
+        raise StudyError(f"{getattr(target, 'path', '')} holds {elements} results, but the inputs have {size} elements: save them from the same inputs")
+
+
