@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -43,6 +45,17 @@ def settings(**changes: Any) -> Config:
         return config.configure(**{k: v for k, v in changes.items() if v is not None})
     except ValueError as error:
         raise usage(str(error)) from None
+
+
+def cache_problem(config: Config) -> str | None:
+    """Why compiled kernels cannot be kept, or None."""
+    directory = Path(config.cache_dir).expanduser()
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            return None
+    except OSError as error:
+        return f"{directory}: {error.strerror or error}"
 
 
 def pick(value: str, known: Iterable[str], what: str) -> str:

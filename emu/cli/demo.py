@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emu.cli._common import AsJson, print_json, progress_bar, settings
@@ -32,7 +33,7 @@ EXAMPLES = (
         {},
         "result[0] is 0, where the branches meet: the A2 kernel asks result < 0 and multiplies by scale, the 950 kernel asks "
         "result <= 0 and multiplies by (result + scale*alpha).",
-        "The document's formula leaves SELU's scale out. No card computes it, and the document's own example prints 1.050701.",
+        "It leaves SELU's scale out: no card computes it, and the document's own example is the cards' value.",
     ),
     Example(
         "aclnnLogSigmoidBackward",
@@ -40,7 +41,7 @@ EXAMPLES = (
         {"gradOutput": (1,) * 4, "self": (1, 2, 3, 4), "buffer": (1, 2, 3, 4)},
         {},
         "",
-        "Cards work with exp(-|x|), so that nothing overflows; the formula has exp(x). The last bits may differ.",
+        "Cards work with exp(-|x|), the formula with exp(x): the last bits may differ.",
     ),
     Example(
         "aclnnSoftmaxBackward",
@@ -48,7 +49,7 @@ EXAMPLES = (
         {"gradOutput": (0, 1, 2, 3, 4, 5, 6, 7), "output": (1, 1, 1, 2, 2, 2, 3, 3)},
         {"dim": 0},
         "",
-        "Cards factor y out: y * (g - sum) on A2; the 950 fuses the last multiply and add. Whole numbers like these come out exact.",
+        "A2 computes y * (g - sum), the 950 y * g + (-y) * sum with one rounding: small whole numbers come out exact.",
     ),
 )
 
@@ -166,13 +167,17 @@ def _show(example: Example, outcomes: list[Outcome]) -> None:
     if a2.values == a950.values:
         print("  A2 and 950 agree in every bit.")
     elif example.why:
-        print(f"  Why: {example.why}")
+        _say(f"Why: {example.why}")
     else:
         print("  A2 and 950 differ in the last bits.")
-    same = "Here it gives what A2 gives" if formula.values == a2.values else "Here it differs from A2"
-    print(f"  Formula: {example.formula} {same}.")
+    same = "gives the same as A2" if formula.values == a2.values else "differs from A2"
+    _say(f"The document's formula {same} here. {example.formula}")
     if mark:
-        print("  * strict_products off: the document lists the 950 as not supported, and by default it is refused (561103).")
+        _say("* strict_products off: the document lists the 950 as not supported, and by default it is refused (561103).")
+
+
+def _say(text: str) -> None:
+    print(textwrap.fill(text, 100, initial_indent="  ", subsequent_indent="  "))
 
 
 def _as_dict(example: Example, outcomes: list[Outcome]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from emu import __version__
-from emu.cli._common import AsJson, print_json, settings
+from emu.cli._common import AsJson, cache_problem, print_json, settings
 
 #: What decides how fast the kernels can be; the bits are the same without them.
 _FEATURES = {
@@ -104,16 +104,14 @@ def _numba() -> Iterator[Finding]:
 
 
 def _cache() -> Iterator[Finding]:
-    from emu.kernel_cache import build
-
-    state = build().cache_state()
-    if state.path is None or state.error is not None:
-        text = f"not writable, kernels are compiled in memory by every process ({state.error})"
+    config = settings()
+    problem = cache_problem(config)
+    if problem is not None:
+        text = f"not writable, every process compiles its kernels in memory ({problem})"
         yield Finding("kernel cache", "warn", text, "Set EMU_CACHE_DIR to a directory that you may write.")
         return
-    files = [f for f in Path(state.path).iterdir() if f.is_file()]
-    size = sum(f.stat().st_size for f in files)
-    yield Finding("kernel cache", "ok", f"{state.path}: {len(files)} kernels, {size / 1e6:.1f} MB", "emu warmup fills it.")
+    files = [f.stat().st_size for f in Path(config.cache_dir).expanduser().rglob("*") if f.is_file()]
+    yield Finding("kernel cache", "ok", f"{config.cache_dir}: {len(files)} kernels, {sum(files) / 1e6:.1f} MB; emu warmup fills it")
 
 
 def _memory() -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from emu.cli._common import AsJson, pick, print_json, progress_bar, settings
+from emu.cli._common import AsJson, cache_problem, pick, print_json, progress_bar, settings
 from emu.cli._errors import CommandError, usage
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Compile the declared operators' kernels into the cache, so that no program waits for the compiler."""
-    from emu.kernel_cache import build
     from emu.opdef.catalogue import OPERATORS, operator
     from emu.soc import known_socs
 
@@ -52,18 +51,18 @@ def command(
     except LookupError as error:
         raise usage(str(error.args[0])) from None
     socs = [pick(name, known_socs(), "SoC") for name in soc or known_socs()]
-    state = build().cache_state()
-    if state.path is None or state.error is not None:
-        raise CommandError(f"the kernel cache cannot be written ({state.error}); set EMU_CACHE_DIR to a directory that you may write")
+    problem = cache_problem(config)
+    if problem is not None:
+        raise CommandError(f"the kernel cache cannot be written ({problem}); set EMU_CACHE_DIR to a directory that you may write")
     groups: dict[tuple[Any, ...], list[Wanted]] = {}
     for item in dict.fromkeys(wanted(ops, socs, casts)):
         groups.setdefault(item.group, []).append(item)
     stats = _fill(list(groups.values()), jobs or config.threads, str(config.cache_dir))
     compiled = sorted(name for name, how in stats.items() if how == "compiled")
     if as_json:
-        print_json({"cache": state.path, "kernels": len(stats), "compiled": compiled})
+        print_json({"cache": str(config.cache_dir), "kernels": len(stats), "compiled": compiled})
     else:
-        print(f"{len(stats)} kernels: {len(compiled)} compiled, {len(stats) - len(compiled)} were there; {state.path}")
+        print(f"{len(stats)} kernels: {len(compiled)} compiled, {len(stats) - len(compiled)} were there; {config.cache_dir}")
 
 
 def wanted(ops: Iterable[Operator], socs: Iterable[str], casts: bool) -> Iterable[Wanted]:
