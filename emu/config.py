@@ -63,6 +63,10 @@ class Config:
     schedule: str = _option("EMU_SCHEDULE", "async")
     #: EMU_NUM_THREADS: host threads that play the device's cores. Default: the CPUs that this process may use.
     threads: int = _option("EMU_NUM_THREADS", _cpus, int)
+    #: EMU_CLOCK: what events and their elapsed times report, "simulated" (the device model's) or "wall". Default simulated.
+    clock: str = _option("EMU_CLOCK", "simulated")
+    #: EMU_HOST: simulated host time of one aclnn call, "none" (0), "cpp", "python" (typical ones), or microseconds. Default none.
+    host: str = _option("EMU_HOST", "none")
     #: EMU_STRICT_PRODUCTS: refuse (561103) what the operator's document lists as an unsupported product. Default true.
     strict_products: bool = _option("EMU_STRICT_PRODUCTS", True, _parse_bool)
     #: EMU_CACHE_DIR: where compiled kernels are kept. Default: aclnn-emu in the user's cache directory.
@@ -79,6 +83,8 @@ class Config:
         _expect(self.threads, int, "threads")
         if not 1 <= self.threads <= 1024:
             raise ValueError(f"threads must be 1 to 1024, not {self.threads}")
+        _one_of("clock", self.clock, ("simulated", "wall"))
+        _check_host(self.host)
         _expect(self.strict_products, bool, "strict_products")
         _expect(self.cache_dir, (str, os.PathLike), "cache_dir")
 
@@ -107,6 +113,13 @@ def _check_schedule(value: object) -> None:
     _one_of("schedule", value, ("eager", "async", "lazy", "shuffle:SEED"))
     if value == "shuffle:SEED":
         raise ValueError("schedule shuffle:SEED: SEED stands for a number, as in shuffle:7")
+
+
+def _check_host(value: object) -> None:
+    from emu.runtime.clock import host_issue_ns
+
+    _expect(value, str, "host")
+    host_issue_ns(str(value))
 
 
 _current: Config | None = None

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from ctypes import Array as CArray
 from ctypes import c_int64
 from functools import cache
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Protocol
 
 from emu.objects import Tensor
@@ -20,6 +21,8 @@ from emu.status import AclError, AclnnStatus
 
 if TYPE_CHECKING:
     from emu_kernels.variant import Kernel
+
+    from emu.model import Cost
 
 NULLPTR = int(AclnnStatus.ACLNN_ERR_PARAM_NULLPTR)
 INVALID = int(AclnnStatus.ACLNN_ERR_PARAM_INVALID)
@@ -88,7 +91,8 @@ def prepare(bound: Bound, args: Sequence[Any], numerics: str, strict: bool) -> E
 class Fault:
     """A launch that does nothing but raise the device exception that a real card would raise, in stream order."""
 
-    __slots__ = ("code", "name", "text", "work")
+    __slots__ = ("code", "issued_ns", "name", "text", "work")
+    issued_ns: int
 
     def __init__(self, name: str, code: int, text: str) -> None:
         self.name = name
@@ -101,15 +105,19 @@ class Fault:
 
 
 class Launch:
-    """One kernel on the device: a native function, raw addresses, a range. ``work`` is a rough number of elements."""
+    """One kernel on the device: a native function, raw addresses, a range. ``work`` is a rough number of elements, ``cost`` its price in
+    simulated time (None outside a device)."""
 
-    __slots__ = ("args", "grain", "kernel", "name", "total", "work")
+    __slots__ = ("args", "cost", "cost_ns", "grain", "issued_ns", "kernel", "name", "total", "work")
+    issued_ns: int
 
     def __init__(self, name: str, kernel: Kernel, args: CArray[c_int64], total: int, unit: int) -> None:
         self.name = name
         self.kernel = kernel
         self.args = args
         self.total = total
+        self.cost: Cost | None = None
+        self.cost_ns = 0
         self.work = total * unit
         self.grain = kernel.grain if unit == 1 else max(1, SPLIT_ELEMENTS // unit)
 
@@ -200,5 +208,9 @@ def submit(
     if isinstance(where, str):
         enqueue(Fault(ex.bound.op.name, ex.bound.soc.fault_code, where))
         return
-    for step in ex.plan.steps:
-        enqueue(launch(step, where, workspace + space.delta, saturate))
+    for step, cost in zip_longest(ex.plan.steps, ex.plan.costs):
+        task = launch(step, where, workspace + space.delta, saturate)
+        if cost is not None:
+            task.cost = cost
+            task.cost_ns = cost.ns
+        enqueue(task)

@@ -16,6 +16,7 @@ from emu.objects import Tensor
 from emu.opdef.catalogue import OPERATORS
 from emu.opdef.spec import Operator
 from emu.plan import Refused, bind
+from emu.runtime import clock, hooks
 from emu.runtime import context as contexts
 from emu.runtime import stream as streams
 from emu.runtime.errors import fail_aclnn
@@ -136,7 +137,15 @@ def execute(name: str, workspace: int, size: int, executor: int, stream: int) ->
     target = streams.resolve(stream, ctx)
     if isinstance(target, int):
         return fail_aclnn(_RUNTIME, f"{name}: stream {stream:#x} cannot take the launch: {name_of(target)} ({target}).")
+    hook = hooks.active
+    began = clock.now() if hook is not None else None
+    if clock.issue_ns:
+        clock.host.ns += clock.issue_ns
+    if not ex.plan.costs:
+        clock.price(ex)
     submit(ex, workspace, ctx.device.memory, target.saturate, target.enqueue)
+    if began is not None and hook is not None:
+        hook.called(name, began)
     return 0
 
 

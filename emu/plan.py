@@ -20,6 +20,8 @@ from emu.workspace import Layout
 if TYPE_CHECKING:
     from emu_kernels.variant import Kernel
 
+    from emu.model import Cost
+
 #: What Cast can write; anything else is 561103 in phase 1 [assumed: cast_targets].
 CAST_TARGETS = frozenset(
     int(t)
@@ -86,16 +88,20 @@ class Step(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The launches of a call, the workspace that they need, and the places of the tensors whose memory they touch."""
+    """The launches of a call, the workspace that they need, and the places of the tensors whose memory they touch.
+
+    ``costs`` is empty until the plan runs on a device: then it has one cost for each step (:mod:`emu.runtime.clock`).
+    """
 
     steps: tuple[Step, ...]
     workspace: int
     touched: tuple[int, ...]
+    costs: list[Cost]
 
 
 #: Plans that one operator on one product keeps for calls that come again.
 PLAIN_PLANS = 4096
-EMPTY_PLAN = Plan((), 0, ())
+EMPTY_PLAN = Plan((), 0, (), [])
 
 
 class Bound:
@@ -120,6 +126,8 @@ class Bound:
         self.tiling = op.tiling_bytes.get(soc.family)
         self.refused = op.refused.get(soc.family)
         self.names = tuple(p.name for p in op.params)
+        #: What a step of a plan costs on this product, in simulated time.
+        self.costs: dict[Step, Cost] = {}
         #: Plans of calls without copies and casts, which depend on nothing but data type, numerics, shape and dim.
         self.plain: dict[tuple[int, str, tuple[int, ...], int], Plan] = {}
 
@@ -258,7 +266,7 @@ def _general(bound: Bound, args: Sequence[Any], numerics: str, dtype: int) -> Pl
         Step(name, ref, tuple(k if kind == "arg" else ~offsets[k] for kind, k in ops), sizes, count, unit)
         for name, ref, ops, sizes, count, unit in pending
     )
-    return Plan(steps, total, bound.touched)
+    return Plan(steps, total, bound.touched, [])
 
 
 def _copy(tensor: Tensor) -> KernelRef:

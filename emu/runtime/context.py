@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from emu.runtime import errors, handles, hooks
+from emu.runtime import clock, errors, handles, hooks
 from emu.runtime.stream import Stream
 from emu.status import Status
 
@@ -122,6 +122,8 @@ def current() -> Context | None:
 def set_current(context: Context | None) -> None:
     """Make ``context`` current in the calling thread."""
     _local.context = context
+    if context is not None:
+        clock.join(context.device.boot_sim_ns)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from emu.runtime import device, errors, hooks, host, pinned
+from emu.runtime import clock, device, errors, hooks, host, pinned
 from emu.runtime.pinned import Pinned
 from emu.runtime.stream import Stream
 from emu.status import AclError, Status
@@ -15,15 +15,21 @@ _NS_PER_KIB = 100
 
 
 class Place:
-    """One end of a copy: ``real`` is the address to use, ``pin`` the pinned block it lies in, ``on_device`` whether it is device memory."""
+    """One end of a copy: ``real`` is the address to use, ``pin`` the pinned block it lies in, ``device`` whose memory it is (None: the
+    host's)."""
 
-    __slots__ = ("addr", "on_device", "pin", "real")
+    __slots__ = ("addr", "device", "pin", "real")
 
-    def __init__(self, addr: int, real: int, *, on_device: bool, pin: Pinned | None) -> None:
+    def __init__(self, addr: int, real: int, owner: device.Device | None, pin: Pinned | None) -> None:
         self.addr = addr
         self.real = real
-        self.on_device = on_device
+        self.device = owner
         self.pin = pin
+
+    @property
+    def on_device(self) -> bool:
+        """Whether it is device memory."""
+        return self.device is not None
 
 
 def place(function: str, name: str, addr: int, nbytes: int, *, write: bool) -> Place | int:
@@ -34,11 +40,11 @@ def place(function: str, name: str, addr: int, nbytes: int, *, write: bool) -> P
         if memory.find(addr, nbytes) is None:
             text = f"{function}: {name} {addr:#x} with {nbytes} bytes is in no live block: {memory.nearest(addr)}"
             return errors.fail(_INVALID, "EL0003", text)
-        return Place(addr, addr + memory.delta, on_device=True, pin=None)
+        return Place(addr, addr + memory.delta, owner, None)
     if not (host.writable(addr, nbytes) if write else host.readable(addr, nbytes)):
         text = f"{function}: {name} {addr:#x} with {nbytes} bytes is no memory that the host can {'write' if write else 'read'}"
         return errors.fail(_INVALID, "EL0003", text)
-    return Place(addr, addr, on_device=False, pin=pinned.find(addr, nbytes))
+    return Place(addr, addr, None, pinned.find(addr, nbytes))
 
 
 Rows = tuple[int, int, int]
@@ -70,11 +76,21 @@ def copy(function: str, dst: int, src: int, nbytes: int, rows: Rows = ONE_ROW) -
     if isinstance(both, int):
         return both
     to, of = both
+    began = clock.now() if hooks.active is not None else None
     for row in range(rows[2]):
         if hooks.active is not None:
             hooks.active.copied(dst + row * rows[0], src + row * rows[1], nbytes, None)
         host.move(to.real + row * rows[0], of.real + row * rows[1], nbytes)
+    owner, direction = clock.direction_of(to, of)
+    _took(function, clock.copy_cost(owner, direction, nbytes * rows[2]), began)
     return 0
+
+
+def _took(function: str, sim_ns: int, began: tuple[int, int] | None) -> None:
+    """The host was busy for so long, since ``began``."""
+    clock.host.ns += sim_ns
+    if began is not None and hooks.active is not None:
+        hooks.active.called(function, began)
 
 
 def fill(function: str, dst: int, pattern: bytes, count: int) -> int:
@@ -82,17 +98,20 @@ def fill(function: str, dst: int, pattern: bytes, count: int) -> int:
     to = place(function, "devPtr", dst, count * len(pattern), write=True)
     if isinstance(to, int):
         return to
+    began = clock.now() if hooks.active is not None else None
     if hooks.active is not None:
         hooks.active.filled(dst, count * len(pattern), None)
     fill_pattern(to.real, pattern, count)
+    _took(function, clock.copy_cost(to.device, "fill", count * len(pattern)), began)
     return 0
 
 
 class CopyTask:
     """``height`` rows of ``nbytes`` each; a plain copy has one row."""
 
-    __slots__ = ("dpitch", "dst", "height", "nbytes", "pins", "spitch", "src", "stream", "work")
+    __slots__ = ("cost_ns", "dpitch", "dst", "height", "issued_ns", "nbytes", "pins", "spitch", "src", "stream", "work")
     name = "memcpy"
+    issued_ns: int
 
     def __init__(self, stream: Stream, dst: Place, src: Place, nbytes: int, rows: Rows = ONE_ROW) -> None:
         self.stream = stream
@@ -100,6 +119,8 @@ class CopyTask:
         self.src = src
         self.nbytes = nbytes
         self.dpitch, self.spitch, self.height = rows
+        owner, direction = clock.direction_of(dst, src)
+        self.cost_ns = clock.copy_cost(owner, direction, nbytes * self.height)
         self.work = (nbytes * self.height >> 10) * _NS_PER_KIB
         self.pins = [end.pin for end in (dst, src) if end.pin is not None]
         for pin in self.pins:
@@ -133,14 +154,16 @@ class CopyTask:
 class FillTask:
     """memset in stream order: ``pattern`` of 1 or 4 bytes."""
 
-    __slots__ = ("count", "dst", "pattern", "stream", "work")
+    __slots__ = ("cost_ns", "count", "dst", "issued_ns", "pattern", "stream", "work")
     name = "memset"
+    issued_ns: int
 
     def __init__(self, stream: Stream, dst: Place, pattern: bytes, count: int) -> None:
         self.stream = stream
         self.dst = dst
         self.pattern = pattern
         self.count = count
+        self.cost_ns = clock.copy_cost(dst.device, "fill", count * len(pattern))
         self.work = (count * len(pattern) >> 10) * _NS_PER_KIB
 
     def run(self) -> None:
@@ -171,10 +194,12 @@ def _at_once(task: CopyTask | FillTask, stream: Stream, function: str) -> int:
     if code:
         task.drop(stream)
         return code
+    began = clock.now() if hooks.active is not None else None
     try:
         task.run()
     except AclError as error:
         return errors.fail(error.code, "EL0003", f"{function}: {error}")
+    _took(function, task.cost_ns, began)
     return 0
 
 

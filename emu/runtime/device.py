@@ -8,6 +8,7 @@ import time
 from itertools import count
 
 from emu import config
+from emu.runtime import clock
 from emu.runtime import context as contexts
 from emu.runtime import modes
 from emu.runtime.context import Context
@@ -40,6 +41,8 @@ class Device:
         self._ids = count()
         #: What event time stamps count from.
         self.boot_ns = time.perf_counter_ns()
+        clock.adopt(config.current())
+        self.boot_sim_ns = clock.host.ns
         self._memory: Memory | None = None
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from emu.runtime import handles, hooks
+from emu.runtime import clock, handles, hooks
 from emu.runtime.gates import Comes, Mark, Record, Wait
 from emu.types import EventFlag
 
@@ -61,17 +61,34 @@ class Event:
     def wait_on(self, stream: Stream, timeout_s: float) -> None:
         """Queue a wait for the present record, or for the next one where there is none yet.
 
-        Nothing is queued for a record that is complete or stands earlier in the same stream.
+        Nothing is queued for a record that stands earlier in the same stream. A complete one holds nothing up either, but in simulated
+        time the stream may be earlier than the record: an idle stream catches up at once.
         """
         record = self.record
-        if record is not None and (record.done or record.stream is stream):
+        if record is not None and record.stream is stream:
             return
         wait = Wait(record, timeout_s)
+        if record is not None and record.done:
+            self._pass(stream, wait)
+            return
         if record is None:
             self._unbound.append((wait, stream))
         self._waits = [(w, s) for w, s in self._waits if not w.done]
         self._waits.append((wait, stream))
         stream.enqueue(wait)
+
+    def _pass(self, stream: Stream, wait: Wait) -> None:
+        """A wait for a complete record."""
+        if stream.queue or not stream.lock.acquire(False):
+            stream.enqueue(wait)
+            return
+        try:
+            wait.issued_ns = clock.host.ns
+            if hooks.active is not None:
+                hooks.active.enqueued(stream, wait)
+            wait.poll(stream)
+        finally:
+            stream.lock.release()
 
     def reset_on(self, stream: Stream) -> None:
         """aclrtResetEvent: as if never recorded for what is queued from now on."""

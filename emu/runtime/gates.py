@@ -28,16 +28,21 @@ class Comes(Enum):
 
 
 class Gate:
-    """Base of everything in a queue that is no plain task. ``done`` turns True once and stays."""
+    """Base of everything in a queue that is no plain task. ``done`` turns True once and stays.
 
-    __slots__ = ("done",)
+    ``issued_ns`` is the simulated time at which the host had queued it; gates take no simulated time themselves.
+    """
+
+    __slots__ = ("done", "issued_ns")
     work = 0
     name = "gate"
     #: Seconds after which the device gives a wait up; 0 = never.
     timeout_s: float = 0.0
+    issued_ns: int
 
     def __init__(self) -> None:
         self.done = False
+        self.issued_ns = 0
 
     def poll(self, stream: Stream) -> bool:
         """Called under the stream's drain lock when this is the head; True lets the stream pass."""
@@ -65,9 +70,10 @@ class Mark(Gate):
 
 
 class Record(Gate):
-    """One aclrtRecordEvent. ``wall_ns`` is the time of its completion; ``blocked`` the streams that wait for it."""
+    """One aclrtRecordEvent. ``wall_ns`` and ``sim_ns`` are the time of its completion, real and simulated; ``blocked`` the streams that
+    wait for it."""
 
-    __slots__ = ("blocked", "event", "stream", "wall_ns")
+    __slots__ = ("blocked", "event", "sim_ns", "stream", "wall_ns")
     name = "event record"
 
     def __init__(self, event: object, stream: Stream) -> None:
@@ -75,10 +81,13 @@ class Record(Gate):
         self.event = event
         self.stream = stream
         self.wall_ns = 0
+        self.sim_ns = 0
         self.blocked: list[Stream] = []
 
     def poll(self, stream: Stream) -> bool:
         self.wall_ns = time.perf_counter_ns()
+        stream.reach(self.issued_ns)
+        self.sim_ns = stream.sim_ns
         self._complete()
         if hooks.active is not None:
             hooks.active.recorded(stream, self)
@@ -86,6 +95,7 @@ class Record(Gate):
 
     def drop(self, stream: Stream) -> None:
         self.wall_ns = time.perf_counter_ns()
+        self.sim_ns = stream.sim_ns
         self._complete()
 
     def _complete(self) -> None:
@@ -116,6 +126,7 @@ class Wait(Gate):
                     record.blocked.append(stream)
                 if not record.done:
                     return self._late(stream)
+            stream.reach(max(self.issued_ns, record.sim_ns))
             if hooks.active is not None:
                 hooks.active.waited(stream, record)
             self.done = True

@@ -42,6 +42,10 @@ class Hooks:
     def synchronised(self, scope: Any) -> None:
         """The host waited for a stream, an event's record or a device to its end."""
 
+    def called(self, name: str, began: tuple[int, int]) -> None:
+        """The host returns from the call ``name`` (phase 2 of an operator, a blocking copy, a synchronisation); ``began`` = (simulated
+        ns, wall ns) at its beginning, see :func:`emu.runtime.clock.now`."""
+
     def created(self, obj: Any) -> None:
         """A context, stream or event came to life."""
 

@@ -10,7 +10,7 @@ import queue
 import threading
 from collections.abc import Callable
 
-from emu.runtime import threads
+from emu.runtime import clock, threads
 from emu.runtime.gates import Comes, Gate
 from emu.runtime.stream import Stream
 from emu.status import Status
@@ -59,7 +59,11 @@ class HostFunction(Gate):
         return self.done
 
     def _serve(self, stream: Stream) -> None:
+        # The thread is anyone's: its clock is that of this call alone.
+        stream.reach(self.issued_ns)
+        clock.host.ns = stream.sim_ns
         _call(stream, self._function, self.name)
+        stream.reach(clock.host.ns)
         self.done = True
         stream.resume()
 
@@ -101,6 +105,7 @@ class Reports:
             stream, callback = self._arrived.get(timeout=seconds)
         except queue.Empty:
             return False
+        clock.join(callback.sim_ns)
         _call(stream, callback.function, "a callback")
         callback.finish(stream)
         return True
@@ -109,7 +114,7 @@ class Reports:
 class Callback(Gate):
     """aclrtLaunchCallback: delivered in stream order; with ``block`` the stream goes on when it has returned."""
 
-    __slots__ = ("_block", "_reports", "_sent", "function")
+    __slots__ = ("_block", "_reports", "_sent", "function", "sim_ns")
     name = "a callback"
 
     def __init__(self, function: Callable[[], None], block: bool, reports: Reports) -> None:
@@ -118,10 +123,14 @@ class Callback(Gate):
         self._block = block
         self._reports = reports
         self._sent = False
+        #: Simulated time at which the stream came to it.
+        self.sim_ns = 0
 
     def poll(self, stream: Stream) -> bool:
         if not self._sent:
             self._sent = True
+            stream.reach(self.issued_ns)
+            self.sim_ns = stream.sim_ns
             if self._reports.closed:
                 self.done = True
             else:
@@ -130,6 +139,8 @@ class Callback(Gate):
 
     def finish(self, stream: Stream) -> None:
         """It has returned."""
+        if self._block:
+            stream.reach(clock.host.ns)
         self.done = True
         stream.resume()
 

@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
-from emu.runtime import errors, handles, hooks
+from emu.runtime import clock, errors, handles, hooks
 from emu.runtime.gates import Gate, Mark
 from emu.runtime.schedule import notify
 from emu.status import AclError, Status
@@ -31,6 +31,8 @@ class Task(Protocol):
     #: Estimated nanoseconds: big work wakes the worker at once.
     work: int
     name: str
+    #: When the host had issued it and what it costs (absent: nothing), both in simulated ns; set by enqueue.
+    issued_ns: int
 
     def run(self) -> None:
         """Do it. An exception becomes the context's fault: an AclError with its code, anything else with 507000."""
@@ -41,7 +43,7 @@ class Stream:
 
     __slots__ = (
         "__weakref__", "aborted", "alive", "attributes", "context", "flags", "handle", "id", "listed", "lock", "priority", "queue",
-        "reports", "saturate", "schedule",
+        "reports", "saturate", "schedule", "sim_ns",
     )  # fmt: skip
 
     def __init__(self, context: Context, number: int, priority: int = 0, flags: int = 0) -> None:
@@ -52,6 +54,8 @@ class Stream:
         #: Overflow mode of the device when the stream was made: True = saturation, False = INF/NAN.
         self.saturate = context.device.saturate
         self.queue: deque[Task | Gate] = deque()
+        #: Simulated time at which the last item that ran has ended.
+        self.sim_ns = 0
         self.lock = threading.Lock()
         self.schedule = context.device.schedule
         #: True while the worker has the stream on its list.
@@ -67,6 +71,7 @@ class Stream:
 
     def enqueue(self, task: Task | Gate) -> None:
         """Put ``task`` at the end and return; who runs it when is the schedule's choice."""
+        task.issued_ns = clock.host.ns
         if hooks.active is not None:
             hooks.active.enqueued(self, task)
         self.queue.append(task)
@@ -99,6 +104,8 @@ class Stream:
         return count, None
 
     def _run(self, task: Task) -> None:
+        self.reach(task.issued_ns)
+        self.sim_ns += getattr(task, "cost_ns", 0)
         hook = hooks.active
         try:
             if hook is not None:
@@ -114,6 +121,11 @@ class Stream:
             raise
         if hook is not None:
             hook.finished(self, task)
+
+    def reach(self, ns: int) -> None:
+        """The stream is no earlier than ``ns`` now."""
+        if ns > self.sim_ns:
+            self.sim_ns = ns
 
     def _pass_over(self, task: Task | Gate) -> None:
         dropped = getattr(task, "drop", None)
@@ -133,10 +145,15 @@ class Stream:
 
     def synchronize(self) -> int:
         """Wait until all that was queued before now has run; 0, a deadlock's 507046, or what went wrong asynchronously."""
+        hook = hooks.active
+        began = clock.now() if hook is not None else None
         if self.queue:
             code = self._finish()
             if code:
                 return code
+        clock.join(self.sim_ns)
+        if began is not None and hook is not None:
+            hook.called("aclrtSynchronizeStream", began)
         if hooks.active is not None:
             hooks.active.synchronised(self)
         return self.outcome()
@@ -165,6 +182,7 @@ class Stream:
         """As :meth:`synchronize` for at most ``ms`` milliseconds, without helping; 507046 when they are over."""
         if self.queue and not self.schedule.wait_limited(self, self.mark(), ms / 1000):
             return errors.fail(_TIMEOUT, "EE1002", f"stream {self.id} has not finished within {ms} ms")
+        clock.join(self.sim_ns)
         if hooks.active is not None:
             hooks.active.synchronised(self)
         return self.outcome()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from emu.acl._entry import entry, names
 from emu.acl.rt._common import UNSUPPORTED, bad_argument, bad_value, inside_callback, need_context
-from emu.runtime import context, device, errors, hooks, reports
+from emu.runtime import clock, context, device, errors, hooks, reports
 from emu.runtime.device import Device
 from emu.status import Status
 from emu.types import DevAttr, FloatOverflowMode
@@ -140,6 +140,7 @@ def _synchronize(function: str, ms: int) -> int:
         return inside_callback(function)
     streams = [stream for member in ctx.device.contexts for stream in member.all_streams()]
     failed = 0
+    began = clock.now()
     marks = [(stream, stream.mark()) for stream in streams if stream.queue and stream.waited_for]
     for stream, mark in marks:
         if ms >= 0:
@@ -149,7 +150,11 @@ def _synchronize(function: str, ms: int) -> int:
             failed = stream.schedule.wait(stream, mark) or failed
     if failed:
         return failed
+    for stream in streams:
+        if stream.waited_for:
+            clock.join(stream.sim_ns)
     if hooks.active is not None:
+        hooks.active.called(function, began)
         hooks.active.synchronised(ctx.device)
     return ctx.fault and errors.fail(ctx.fault, "EZ2001", ctx.fault_text)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from emu.acl._entry import entry, names
 from emu.acl.rt._common import UNSUPPORTED, bad_argument, find_stream, inside_callback, need_context, null
-from emu.runtime import errors, event, handles, hooks, process, reports
+from emu.runtime import clock, errors, event, handles, hooks, process, reports
 from emu.runtime.event import Event
 from emu.status import Status
 from emu.types import EventRecordedStatus, EventStatus, EventWaitStatus
@@ -155,6 +155,8 @@ def _complete(found: Event) -> bool:
         return found.ex
     if not record.done:
         record.stream.schedule.query(record.stream, record)
+    if record.done:
+        clock.join(record.sim_ns)
     return record.done
 
 
@@ -207,6 +209,7 @@ def _synchronize(function: str, handle: int, ms: int) -> int:
         if found.ex:
             return 0
         return errors.fail(_NOT_RECORDED, "EE1018", f"{function}: the event has not been recorded")
+    began = clock.now()
     if not record.done:
         schedule = record.stream.schedule
         if ms >= 0:
@@ -216,7 +219,9 @@ def _synchronize(function: str, handle: int, ms: int) -> int:
             code = schedule.wait(record.stream, record)
             if code:
                 return code
+    clock.join(record.sim_ns)
     if hooks.active is not None:
+        hooks.active.called(function, began)
         hooks.active.synchronised(record)
     return record.stream.outcome()
 
@@ -239,7 +244,7 @@ def synchronize_event_with_timeout(event: int, timeout: int) -> int:
 
 
 def _moment(function: str, handle: int) -> tuple[int, int]:
-    """(nanoseconds of the event's present record, code)."""
+    """(nanoseconds of the event's present record on the clock that the Config names, code)."""
     found = _find(function, handle)
     if isinstance(found, int):
         return 0, found
@@ -251,12 +256,13 @@ def _moment(function: str, handle: int) -> tuple[int, int]:
     if not record.done:
         record.stream.schedule.query(record.stream, record)
         return 0, errors.fail(_NO_TIME, "EE1011", f"{function}: the event's record has not been reached yet: synchronise first")
-    return record.wall_ns, 0
+    return record.sim_ns if clock.simulated else record.wall_ns, 0
 
 
 @entry("aclrtEventElapsedTime(out float ms, aclrtEvent startEvent, aclrtEvent endEvent)")
 def event_elapsed_time(startEvent: int, endEvent: int) -> tuple[float, int]:
-    """(milliseconds from the start's record to the end's, negative when it came first; code).
+    """(milliseconds from the start's record to the end's, negative when it came first; code). Simulated time, or wall time with
+    ``emu.configure(clock="wall")``.
 
     100000, 107017; 507000: never recorded; 107006: not reached yet, or made without ACL_EVENT_TIME_LINE.
     """
@@ -269,12 +275,15 @@ def event_elapsed_time(startEvent: int, endEvent: int) -> tuple[float, int]:
 
 @entry("aclrtEventGetTimestamp(aclrtEvent event, out uint64_t timestamp)")
 def event_get_timestamp(event: int) -> tuple[int, int]:
-    """(microseconds from the start of the device to the record, code); codes as event_elapsed_time."""
+    """(microseconds from the start of the device to the record, code); clock and codes as event_elapsed_time."""
     moment, code = _moment("aclrtEventGetTimestamp", event)
     if code:
         return 0, code
     found = handles.lookup(event, Event)
-    return (0 if found is None else max(moment - found.context.device.boot_ns, 0) // 1000), 0
+    if found is None:
+        return 0, 0
+    device = found.context.device
+    return max(moment - (device.boot_sim_ns if clock.simulated else device.boot_ns), 0) // 1000, 0
 
 
 __all__ = [*names(__name__)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from emu.acl._entry import entry, names
 from emu.acl.rt._common import bad_argument, bad_value, find_stream, inside_callback, need_context, null
 from emu.acl.rt._device import LEAST_PRIORITY
-from emu.runtime import errors, handles, process, reports
+from emu.runtime import clock, errors, handles, process, reports
 from emu.runtime.stream import Stream, bad_stream
 from emu.status import Status
 from emu.types import FailureMode, StreamAttr, StreamStatus
@@ -163,9 +163,13 @@ def stream_query(stream: int) -> tuple[int, int]:
     if isinstance(found, int):
         return int(StreamStatus.RESERVED), found
     if found.idle():
+        clock.join(found.sim_ns)
         return int(StreamStatus.COMPLETE), 0
     found.schedule.query(found)
-    return int(StreamStatus.COMPLETE if found.idle() else StreamStatus.NOT_READY), 0
+    if not found.idle():
+        return int(StreamStatus.NOT_READY), 0
+    clock.join(found.sim_ns)
+    return int(StreamStatus.COMPLETE), 0
 
 
 @entry("aclrtStreamAbort(aclrtStream stream)")
