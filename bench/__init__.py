@@ -1,0 +1,6 @@
+"""Measures the emulator against PyTorch, NumPy and the machine's own streaming limit: ``python -m bench``.
+
+``cells`` says what is measured, ``work`` makes the inputs and knows the right results, ``competitors`` and ``limit`` are what is
+timed, ``timing`` times them in turns; ``scaling``, ``latency``, ``processes`` and ``memory`` are the other questions;
+``targets`` judges, ``report`` prints and writes the page.
+"""

@@ -1,0 +1,64 @@
+"""``python -m bench``: measure, judge, print; ``--report`` writes the page of an earlier run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options."""
+    p = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    amount = p.add_mutually_exclusive_group()
+    amount.add_argument("--quick", action="store_true", help="the cells that say most, within 3 minutes (all of them: within 30)")
+    amount.add_argument("--tiny", action="store_true", help="exercise the harness in seconds; the figures mean nothing")
+    p.add_argument("--json", type=Path, metavar="FILE", help="write every figure")
+    p.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures (needs matplotlib)")
+    p.add_argument("--report", type=Path, metavar="JSON", help="measure nothing: take the figures of an earlier --json FILE")
+    p.add_argument("--page", type=Path, nargs="?", const=PAGE, metavar="FILE", help="write the page; without FILE docs/performance.md")
+    p.add_argument("--remark", default="", help="a sentence for the page about this run")
+    return p
+
+
+def say(text: str) -> None:
+    """Progress, at once."""
+    print(text, flush=True)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """0; 1 when a competitor computes something wrong; 2 for wrong usage."""
+    options = parser().parse_args(argv)
+    from bench import report
+
+    result: dict[str, Any]
+    if options.report is not None:
+        result = json.loads(options.report.read_text(encoding="utf-8"))
+    else:
+        from bench import run
+        from bench.work import WrongResultError
+
+        name = "quick" if options.quick else "tiny" if options.tiny else "full"
+        try:
+            result = run.measure(run.settings(name), say)
+        except WrongResultError as error:
+            print(f"wrong result, nothing was timed: {error}", file=sys.stderr)
+            return 1
+    if options.remark:
+        result["remark"] = options.remark
+    if options.json is not None:
+        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print(report.text(result))
+    if options.plot is not None:
+        report.plot(result, options.plot)
+    if options.page is not None:
+        report.page(result, options.page, options.plot)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,115 @@
+"""One run: every cell and every other question, into one JSON-able dict."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from emu import config
+
+from bench import cells as plans
+from bench import machine, pytorch, scaling
+from bench.arena import Arena
+from bench.cells import Cell
+from bench.competitors import CALLS_IN_A_ROW, competitors
+from bench.limit import tune
+from bench.timing import Effort, interleave, summary
+from bench.work import SOC, bytes_needed, make
+
+Say = Callable[[str], None]
+#: Changes when the shape of the JSON does.
+FORMAT = 1
+
+
+class Settings(NamedTuple):
+    """How much to do. processes: rounds of process starts, and of those with an empty cache; ``others``: the questions besides the cells."""
+
+    name: str
+    cells: list[Cell]
+    effort: Effort
+    processes: tuple[int, int]
+    others: bool = True
+
+
+def settings(name: str) -> Settings:
+    """The named amount: "full" (within 30 minutes), "quick" (within 3) or "tiny" (seconds; the figures mean nothing)."""
+    threads = plans.thread_counts(len(os.sched_getaffinity(0)))
+    if name == "full":
+        return Settings(name, plans.full(threads), Effort(seconds=2.5, rounds=(7, 30)), (9, 3))
+    if name == "quick":
+        return Settings(name, plans.quick(threads), Effort(seconds=0.5, rounds=(5, 15)), (3, 1))
+    effort = Effort(seconds=0.0, rounds=(2, 2), sample=1e-5, settle=0.0, quiet=0.0)
+    return Settings("tiny", plans.tiny(threads), effort, (1, 1), others=False)
+
+
+def measure_cells(cells: Iterable[Cell], effort: Effort, arena: Arena, say: Say) -> list[dict[str, Any]]:
+    """Check and time each cell; neighbours that share tensors are filled once. Raises WrongResultError."""
+    records = []
+    for _, group in groupby(cells, key=lambda c: c.data):
+        for cell in group:
+            set_threads(cell.threads)
+            work = make(cell, arena)
+            runs = competitors(work)
+            calls = CALLS_IN_A_ROW if cell.path == "native" else None
+            times = interleave(runs, effort, calls=calls, several=cell.threads > 1)
+            records.append(record(cell, summary(times)))
+            say(line(records[-1]))
+    return records
+
+
+def set_threads(threads: int) -> None:
+    """The same number for the emulator and PyTorch; the limit is told its own."""
+    if config.current().threads != threads:
+        config.configure(threads=threads)
+    pytorch.set_threads(threads)
+
+
+def record(cell: Cell, times: dict[str, Any]) -> dict[str, Any]:
+    """A cell and its figures."""
+    about = {"label": cell.label, "place": cell.place, "elements": cell.elements, "bytes": cell.bytes}
+    return {**cell._asdict(), "shape": list(cell.shape), **about, **times}
+
+
+def line(r: dict[str, Any]) -> str:
+    """A record in one line: G elements per second, GB/s of the emulator, ratios."""
+    speed = "  ".join(f"{name} {r['elements'] / s['median'] / 1e9:6.3f}" for name, s in r["seconds"].items())
+    ratio = "  ".join(f"{x['median']:5.2f} x {name}" for name, x in r["ratio"].items())
+    special = " ".join(x for x in (r["layout"], r["values"], r["path"]) if x not in ("contiguous", "normal", "launch"))
+    head = f"{r['label']:30s} {r['dtype']:8s} {size(r['elements']):>6s} {r['threads']}T {special:15s}"
+    return f"{head} | G/s {speed} | {r['bytes'] / r['seconds']['emu']['median'] / 1e9:5.1f} GB/s | {ratio}"
+
+
+def size(n: int) -> str:
+    """65536 -> 64 Ki."""
+    for unit, name in ((1 << 20, "Mi"), (1 << 10, "Ki")):
+        if n >= unit and n % unit == 0:
+            return f"{n // unit} {name}"
+    return str(n)
+
+
+def measure(what: Settings, say: Say) -> dict[str, Any]:
+    """Everything. Needs the kernels' cache writable for the process times to mean what they say."""
+    began = time.perf_counter()
+    arena = Arena(max(map(bytes_needed, [*what.cells, *(scaling.all_cells(what.name == "quick") if what.others else [])])))
+    config.configure(soc=SOC, numerics="device")
+    result: dict[str, Any] = {"format": FORMAT, "amount": what.name, "machine": machine.describe(), "load": {"before": os.getloadavg()[0]}}
+    if what.name != "tiny":
+        result["limit_ahead"] = tune(arena)
+    say(f"{len(what.cells)} cells; medians; ratio = time of the other / time of the emulator, median over rounds")
+    result["cells"] = measure_cells(what.cells, what.effort, arena, say)
+    result["huge_share"] = arena.huge_share()
+    if what.others:
+        from bench import latency, memory, processes
+
+        result["lengths"] = scaling.lengths(what.effort, arena, say)
+        result["scaling"] = scaling.threads(what.name == "quick", arena, say)
+        set_threads(max(c.threads for c in what.cells))
+        result["latency"] = latency.measure(what.effort, say)
+        result["processes"] = processes.measure(*what.processes, say)
+        result["memory"] = memory.measure(what.name == "quick", say)
+    result["load"]["after"] = os.getloadavg()[0]
+    result["duration_s"] = round(time.perf_counter() - began, 1)
+    return result
