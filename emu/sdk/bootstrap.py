@@ -34,7 +34,7 @@ def start(conf: str, link: int, report: int, host: int) -> None:
                         return None
                     return spec_from_file_location(name, place + "/__init__.py", submodule_search_locations=[place])
 
-            sys.meta_path.append(Finder)  # type: ignore[arg-type]
+            sys.meta_path.append(Finder)
 
         if host:
             from importlib.util import find_spec

@@ -10,9 +10,9 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from _cffi_backend import FFI
+from _cffi_backend import FFI  # type: ignore[import-untyped]
 
-from emu.runtime import errors
+from emu.runtime import errors, threads
 from emu.status import AclnnStatus, Status
 
 LINK_VERSION = 1
@@ -41,6 +41,8 @@ def serve(link: int, host: bool) -> None:
     if words[0] != LINK_VERSION:
         raise ImportError(f"the libraries speak version {words[0]} of the link, this package {LINK_VERSION}: build the SDK again")
     needs()
+    # Threads that Python knows nothing of may call, and wait, from now on.
+    threads.foreign_host = True
     if not host:
         _own_process()
     from emu.sdk.slots import function_for

@@ -162,10 +162,10 @@ def default(cache_dir: str | Path) -> Path:
         key.update(source.read_bytes())
     for module in ("bootstrap.py", "build.py", "forward.py"):
         key.update(files("emu.sdk").joinpath(module).read_bytes())
-    place = Path(cache_dir) / f"sdk-{key.hexdigest()[:16]}"
+    place = Path(cache_dir) / "sdk" / key.hexdigest()[:16]
     if not (place / "complete").is_file():
         # Built beside and moved: two commands may ask at once.
-        scratch = Path(tempfile.mkdtemp(prefix="sdk-new-", dir=_made(cache_dir)))
+        scratch = Path(tempfile.mkdtemp(prefix="new-", dir=_made(place.parent)))
         try:
             build(scratch)
             (scratch / "complete").touch()

@@ -86,7 +86,8 @@ def _base() -> str:
 
 def _split_codes() -> tuple[str, str]:
     """The codes of the outer layer, and those of the runtime layer."""
-    runtime, outer = [], []
+    runtime: list[tuple[str, int]] = []
+    outer: list[tuple[str, int]] = []
     for name, member in Status.__members__.items():
         code = int(member)
         inner = name.startswith("ACL_RT_") or 107000 <= code < 108000 or 207000 <= code < 208000 or 507000 <= code < 508000

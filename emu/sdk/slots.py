@@ -84,6 +84,9 @@ def _generic(declared: Function, target: Callable[..., Any]) -> Callable[..., An
     """A slot made from its declaration: null checks of what goes out, the call, the results."""
     if all(p.direction == "in" for p in declared.params):
         return target
+    simple = _one_output(declared, target)
+    if simple is not None:
+        return simple
     places = [i for i, p in enumerate(declared.params) if p.direction != "in"]
     needed = [i for i, p in enumerate(declared.params) if p.direction == "out"]
     inputs = [i for i, p in enumerate(declared.params) if p.direction == "in"]
@@ -102,6 +105,28 @@ def _generic(declared: Function, target: Callable[..., Any]) -> Callable[..., An
         return result
 
     return slot
+
+
+def _one_output(declared: Function, target: Callable[..., Any]) -> Callable[..., Any] | None:
+    """The usual shapes without loops: one output, first or last, that must not be null."""
+    places = [i for i, p in enumerate(declared.params) if p.direction != "in"]
+    if len(places) != 1 or declared.params[places[0]].direction != "out":
+        return None
+    name = declared.params[places[0]].name
+
+    def first(out: Any, *inputs: Any) -> int:
+        if not out:
+            return _null(declared, [name])
+        value, code = target(*inputs)
+        if not code:
+            out[0] = value
+        result: int = code
+        return result
+
+    def last(*args: Any) -> int:
+        return first(args[-1], *args[:-1])
+
+    return first if places[0] == 0 else last if places[0] == len(declared.params) - 1 else None
 
 
 def text_at(address: int) -> str | None:

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from emu import kernel_cache, opapi
+from emu import config, kernel_cache, opapi
+from emu.executor import Executor, prepare
+from emu.objects import Tensor
 from emu.opdef.catalogue import OPERATORS
+from emu.opdef.spec import Operator
+from emu.plan import bind
+from emu.runtime import handles
 from emu.runtime.errors import fail_aclnn
 from emu.sdk import bridge
 from emu.status import AclnnStatus
@@ -24,13 +29,30 @@ def _after_load() -> None:
         _cold = False
 
 
-def _phase_one(name: str, target: Callable[..., tuple[int, int, int]]) -> Callable[..., int]:
+def _phase_one(op: Operator) -> Callable[..., int]:
+    """The slot finds three live tensors without a function call each; whatever is unusual goes through the general function."""
+    name = op.name + "GetWorkspaceSize"
+    general = opapi.FUNCTIONS[name]
+    places = tuple(i for i, p in enumerate(op.params) if p.is_tensor)
+    live = handles._live.get
+    operator = op.name
+
     def slot(*args: Any) -> int:
-        size, executor = args[-2], args[-1]
+        *values, size, executor = args
         if not size or not executor:
-            text = f"{name}: workspaceSize and executor must not be null."
-            return fail_aclnn(_NULLPTR, text)
-        needed, handle, code = target(*args[:-2])
+            return fail_aclnn(_NULLPTR, f"{name}: workspaceSize and executor must not be null.")
+        for i in places:
+            tensor = live(values[i])
+            if tensor.__class__ is not Tensor:
+                needed, handle, code = general(*args[:-2])
+                break
+            values[i] = tensor
+        else:
+            now = config.current()
+            made = prepare(bind(operator, now.soc), values, now.numerics, now.strict_products)
+            if not isinstance(made, Executor):
+                return fail_aclnn(made.code, made.text)
+            needed, handle, code = made.plan.workspace, handles.register(made), 0
         if code == 0:
             size[0] = needed
             executor[0] = handle
@@ -55,7 +77,7 @@ def _operators() -> dict[str, Callable[..., int]]:
     slots: dict[str, Callable[..., int]] = {}
     for op in OPERATORS:
         first = op.name + "GetWorkspaceSize"
-        slots[first] = _phase_one(first, opapi.FUNCTIONS[first])
+        slots[first] = _phase_one(op)
         slots[op.name] = _phase_two(op.name)
     return slots
 
