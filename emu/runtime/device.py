@@ -91,9 +91,14 @@ class Device:
         return True
 
     def _idle(self) -> None:
-        """Give all memory back once no context is left."""
+        """Once no context is left: give all memory back and forget what was set."""
         with self.lock:
-            if not self.contexts and self._memory is not None:
+            if self.contexts:
+                return
+            self.saturate = self.profile.saturates
+            self.limits.clear()
+            self.peers.clear()
+            if self._memory is not None:
                 self._memory.reset()
 
     def create_context(self) -> Context:
@@ -123,6 +128,9 @@ class Device:
             if self._memory is not None:
                 self._memory.close()
                 self._memory = None
+        if self in _private:
+            _private.remove(self)
+            self.schedule.close()
 
     @property
     def open(self) -> bool:
@@ -226,7 +234,9 @@ def _refuse_while_open(old: config.Config, new: config.Config) -> None:
 def _rebuild(new: config.Config) -> None:
     global _machine
     with _machine_lock:
-        if _machine is not None:
+        if _machine is not None and _machine.settings == new:
+            _machine.settings = new
+        elif _machine is not None:
             _machine.close()
             _machine = None
 

@@ -98,7 +98,8 @@ class Machine:
             event.set()
         for index in range(self.rt.get_device_count()[0]):
             self.rt.reset_device_force(index)
-        self.acl.finalize()
+        self.acl.init()  # a finalize without an init ends nothing
+        assert self.acl.finalize() == 0
         context.set_current(None)
         context.exception_listener = None
         hooks.active = None

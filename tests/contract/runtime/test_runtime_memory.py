@@ -214,6 +214,7 @@ def test_no_address_space_at_all_is_an_error_code():
 
 
 def test_a_system_that_gives_no_memory_is_207001(npu, monkeypatch):
+    npu.configure(devices=3)  # a new machine: nothing is committed yet
     npu.open()
     monkeypatch.setattr(host, "commit", lambda address, nbytes: False)
     assert npu.rt.malloc(8 << 20, 0) == (0, 207001)
