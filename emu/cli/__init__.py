@@ -1,4 +1,4 @@
-"""The command line. Every module here without a leading underscore is a command; its name is the command's.
+"""The command line. Every module here without a leading underscore is a command; its name, with dashes, is the command's.
 
 The first line of a module's docstring is the command's line in ``emu --help``, which imports none of them. A module has either
 ``command``, the function with typer annotations, or ``app``, a typer.Typer or a finished command (for a command with subcommands). It
@@ -36,7 +36,7 @@ def summaries() -> dict[str, str]:
         source = getattr(spec.loader, "get_source", None) if spec is not None else None
         text = source(f"{__name__}.{name}") if source is not None else None
         doc = ast.get_docstring(ast.parse(text or "")) or ""
-        found[name] = doc.splitlines()[0] if doc else ""
+        found[name.replace("_", "-")] = doc.splitlines()[0] if doc else ""
     return dict(sorted(found.items()))
 
 
@@ -49,10 +49,10 @@ class LazyGroup(TyperGroup):
         return list(summaries())
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        pick(cmd_name, summaries(), "command")
+        cmd_name = pick(cmd_name.replace("_", "-"), summaries(), "command")
         if self._listing:
             return TyperCommand(cmd_name, help=summaries()[cmd_name])
-        module = import_module(f"{__name__}.{cmd_name}")
+        module = import_module(f"{__name__}.{cmd_name.replace('-', '_')}")
         app = getattr(module, "app", None)
         if app is None:
             app = typer.Typer(add_completion=False)

@@ -29,7 +29,7 @@ def test_help_lists_every_command_with_its_line(emu_process):
 
 
 def test_commands_are_the_modules():
-    files = {f.stem for f in Path(package.__file__).parent.joinpath("cli").glob("*.py") if not f.name.startswith("_")}
+    files = {f.stem.replace("_", "-") for f in Path(package.__file__).parent.joinpath("cli").glob("*.py") if not f.name.startswith("_")}
     assert files == set(summaries())
     assert {"call", "demo", "doctor", "info", "ops", "run", "warmup"} <= files
 
