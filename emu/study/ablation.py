@@ -70,7 +70,9 @@ def _rows_unrounded(problem: Problem, inputs: tuple[Bits, ...]) -> F64 | None:
                 d = fast.widen("FLOAT16", fast.to_half(d, v.saturate))
             e = fast.elementary("exp", d, v)
             s = fast_rows.row_sum(e, v, last)
-            out = fast.div(e, np.broadcast_to(s, e.shape), fast.flushes(v)) if problem.flow == "softmax" else d - fast.elementary("log", s, v)
+            out = (
+                fast.div(e, np.broadcast_to(s, e.shape), fast.flushes(v)) if problem.flow == "softmax" else d - fast.elementary("log", s, v)
+            )
     return out.astype(np.float64)
 
 

@@ -107,9 +107,13 @@ def verdicts(dtype: str, sums: dict[str, float], tops: dict[str, float], peer: t
                 f"elements with |a-g| > {limits.torch[1]:g} + {limits.torch[0]:g} * |g|", "torch_npu inductor check"),
     ]  # fmt: skip
     if misplaced:
-        why = f"{misplaced} NaN or inf in other places than the golden value's"
-        found = [v if v.passed is None else v._replace(passed=False, why=why) for v in found]
+        text = f"{misplaced} NaN or inf in other places than the golden value's"
+        found = [v if v.passed is None else v._replace(passed=False, why=f"{text}; the values {_alone(v)}") for v in found]
     return [*found, bits, repeat]
+
+
+def _alone(v: Verdict) -> str:
+    return "alone pass" if v.passed else "fail as well"
 
 
 def _mixed(limits: Limits, sums: dict[str, float]) -> Verdict:
@@ -131,7 +135,11 @@ def _dual(limits: Limits, sums: dict[str, float], tops: dict[str, float], peer: 
           ) -> list[Verdict]:  # fmt: skip
     text = "error(a) / error(other device), both against the golden value, over elements with |g| >= "
     if peer is None or sums["normal"] == 0 or peer[0]["normal"] == 0:
-        why = "needs another device: --peer torch, --peer FILE or --peer soc:NAME" if peer is None else "no element with |g| above the threshold"
+        why = (
+            "needs another device: --peer torch, --peer FILE or --peer soc:NAME"
+            if peer is None
+            else "no element with |g| above the threshold"
+        )
         return [
             Verdict(f"{name} ratio", level, "", f"<= {limit:g}", None, f"{text}{limits.small:g}", _COMMERCIAL, why)
             for level, row in DUAL.items()
@@ -151,7 +159,15 @@ def _dual(limits: Limits, sums: dict[str, float], tops: dict[str, float], peer: 
     ours, theirs = sums["small_off"], p["small_off"]
     ratio = _ratio(ours, theirs)
     found.append(
-        Verdict("small values", "-", f"{int(ours)} : {int(theirs)}", f"<= {SMALL_RATIO:g}", ratio <= SMALL_RATIO, _small_text(limits), _COMMERCIAL)
+        Verdict(
+            "small values",
+            "-",
+            f"{int(ours)} : {int(theirs)}",
+            f"<= {SMALL_RATIO:g}",
+            ratio <= SMALL_RATIO,
+            _small_text(limits),
+            _COMMERCIAL,
+        )
     )
     return found
 

@@ -1,5 +1,4 @@
-"""The exact mathematical value of an operator, as a double-double with an absolute bound; MPFR where that is too near
-a tie.
+"""The exact mathematical value of an operator, as a double-double with an absolute bound.
 
 Two questions can be asked of an operator that sees the forward *result* y instead of the input x:
 - "exact": its own function of what it is given, g and the rounded y;
@@ -10,20 +9,22 @@ For the other operators both are the same.
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Context, Decimal
 from fractions import Fraction
-from importlib import import_module
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from emu.study import dd, numbers
+from emu.study import dd
 from emu.study.dd import DD, F64
-from emu.study.numbers import Bits
 
 SCALE = Fraction("1.0507009873554804934193349852946")
 ALPHA = Fraction("1.6732632423543772848170429916717")
 SCALE_ALPHA = SCALE * ALPHA
+_PI = Decimal("3.1415926535897932384626433832795028841971693993751058209749445923")
+#: 2 * sqrt(2 / pi) and 0.044715 of GELU's tanh form.
+GELU_SCALE = 2 * Fraction(Context(prec=60).divide(Decimal(2), _PI).sqrt(Context(prec=60)))
+GELU_CUBE = Fraction("0.044715")
 
 
 class Golden(NamedTuple):
@@ -83,6 +84,24 @@ def _log_sigmoid_backward(g: F64, x: F64) -> tuple[DD, F64]:
     return out, np.abs(out.hi) * 2.0**-93
 
 
+def _exp(x: F64) -> tuple[DD, F64]:
+    e = dd.exp(dd.of(x))
+    return e, e.hi * dd.EXP_BOUND
+
+
+def _sigmoid(x: F64) -> tuple[DD, F64]:
+    return _log_sigmoid_backward(np.ones_like(x), -x)
+
+
+def _gelu(x: F64) -> tuple[DD, F64]:
+    cube = dd.scale(dd.two_prod(x, x), x)
+    u = dd.mul(dd.constant(GELU_SCALE, x), dd.add(dd.mul(dd.constant(GELU_CUBE, x), cube), dd.of(x)))
+    e = dd.exp(-DD(np.abs(u.hi), np.where(u.hi < 0, -u.lo, u.lo)))
+    top = DD(np.where(x < 0, e.hi, 1.0), np.where(x < 0, e.lo, 0.0))
+    out = dd.scale(dd.div(top, dd.add(dd.of(np.ones_like(x)), e)), x)
+    return out, np.abs(out.hi) * 2.0**-84
+
+
 def _exps(x: F64) -> tuple[DD, DD, DD]:
     """exp(x - max), its row sum, and x - max."""
     d = dd.two_sum(x, -np.broadcast_to(x.max(axis=-1, keepdims=True), x.shape))
@@ -97,8 +116,11 @@ def _softmax(x: F64) -> tuple[DD, F64]:
 
 
 def _log_softmax(x: F64) -> tuple[DD, F64]:
-    _, s, d = _exps(x)
-    log = dd.log1p(dd.add(s, dd.of(np.full_like(s.hi, -1.0))))
+    e, _, d = _exps(x)
+    # Without the maximum's own 1 the sum keeps its relative error however small the others are.
+    for part in e:
+        np.put_along_axis(part, x.argmax(axis=-1, keepdims=True), 0.0, axis=-1)
+    log = dd.log1p(dd.row_sum(e))
     wide = DD(np.broadcast_to(log.hi, x.shape), np.broadcast_to(log.lo, x.shape))
     return dd.add(d, -wide), (np.abs(d.hi) + np.abs(wide.hi)) * 2.0**-88
 
@@ -137,7 +159,7 @@ def _log_softmax_slope(g: F64, x: F64) -> tuple[DD, F64]:
 _STORED: dict[str, Callable[..., tuple[DD, F64]]] = {
     "selu": _selu, "log_sigmoid": _log_sigmoid, "log_sigmoid_backward": _log_sigmoid_backward, "softmax": _softmax,
     "log_softmax": _log_softmax, "softmax_backward": _softmax_backward, "log_softmax_backward": _log_softmax_backward,
-    "selu_backward": _selu_backward,
+    "selu_backward": _selu_backward, "exp": _exp, "sigmoid": _sigmoid, "gelu": _gelu,
 }  # fmt: skip
 _TRUE = _STORED | {
     "selu_backward": _selu_slope, "softmax_backward": _softmax_slope, "log_softmax_backward": _log_softmax_slope,
@@ -153,6 +175,12 @@ def plain(flow: str, true: bool, arrays: tuple[F64, ...], closed: bool) -> F64:
         nan = np.isnan(x)
         if flow == "selu":
             return np.where(x > 0, s * x, sa * np.expm1(np.where(x > 0, 0.0, x)))
+        if flow == "exp":
+            return np.exp(x)
+        if flow == "sigmoid":
+            return 1.0 / (1.0 + np.exp(-x))
+        if flow == "gelu":
+            return np.where(x < -40.0, -0.0, x / (1.0 + np.exp(-float(GELU_SCALE) * (x + 0.044715 * x * x * x))))
         if flow == "log_sigmoid":
             return np.minimum(x, 0.0) - np.log1p(np.exp(-np.abs(x)))
         if flow == "selu_backward":
@@ -194,87 +222,7 @@ def golden(flow: str, true: bool, arrays: tuple[F64, ...], closed: bool) -> Gold
     with np.errstate(all="ignore"):
         value, bound = function(*safe, closed) if flow == "selu_backward" else function(*safe)
     good = finite & np.isfinite(value.hi) & np.isfinite(value.lo)
-    # Below 2^-960 the error terms of a product are themselves subnormal.
+    # Below about 2^-850 exp is held and error terms become subnormal.
     return Golden(
-        np.where(good, value.hi, simple), np.where(good, value.lo, 0.0), np.where(good, np.where(bound > 0, bound + 2.0**-1000, 0.0), 0.0)
+        np.where(good, value.hi, simple), np.where(good, value.lo, 0.0), np.where(good, np.where(bound > 0, bound + 2.0**-800, 0.0), 0.0)
     )
-
-
-def rounded(dtype: str, g: Golden, better: Callable[[int], Any], truncate: bool = False) -> tuple[Bits, int]:
-    """Patterns of the exact value rounded once, and how many of them `better` (flat place -> a function of precision
-    that gives an MPFR number) had to decide."""
-    bits, doubtful = numbers.round_pair(dtype, DD(g.hi, g.lo), g.bound, truncate)
-    flat = bits.reshape(-1)
-    for place in doubtful:
-        flat[place] = _decide(dtype, better(int(place)), truncate)
-    return bits, int(doubtful.size)
-
-
-def _decide(dtype: str, value: Callable[[int], Any], truncate: bool) -> Any:
-    """One value rounded with MPFR: the precision doubles until the value is clear of every boundary. A value that
-    equals a boundary to 1,600 bits is taken as equal to it."""
-    precision = 300
-    while True:
-        v = value(precision)
-        ratio = Fraction(*(int(part) for part in v.as_integer_ratio()))
-        hi, lo = dd.pair(ratio)
-        slack = 2.0 ** -1060 if precision >= 1600 else abs(hi) * 2.0 ** max(-1000.0, 100.0 - precision)
-        exact_tie = precision >= 1600
-        one = numbers.round_pair(dtype, DD(np.array([hi]), np.array([lo])), np.array([slack]), truncate)
-        if exact_tie or one[1].size == 0:
-            return one[0][0]
-        precision *= 2
-
-
-def mpfr(flow: str, true: bool, row: tuple[F64, ...], at: int, closed: bool) -> Callable[[int], Any]:
-    """The exact value of one element as a function of the precision; `row` holds the whole row (or one element)."""
-    gmp = _gmpy2()
-
-    def compute(precision: int) -> Any:
-        with gmp.context(gmp.get_context(), precision=precision):
-            return _mpfr_value(gmp, flow, true, row, at, closed)
-
-    return compute
-
-
-def _gmpy2() -> Any:
-    try:
-        return import_module("gmpy2")
-    except ImportError as error:
-        raise ImportError("a value lies too near a tie and needs gmpy2: pip install 'aclnn-emu[study]'") from error
-
-
-def _mpfr_value(gmp: Any, flow: str, true: bool, row: tuple[F64, ...], at: int, closed: bool) -> Any:
-    m = gmp.mpfr
-    s = m(SCALE.numerator) / m(SCALE.denominator)
-    sa = m(SCALE_ALPHA.numerator) / m(SCALE_ALPHA.denominator)
-    x, g = m(float(row[-1][at])), m(float(row[0][at]))
-    if flow == "selu":
-        return s * x if x > 0 else sa * gmp.expm1(x)
-    if flow == "log_sigmoid":
-        return min(x, m(0)) - gmp.log1p(gmp.exp(-abs(x)))
-    if flow == "selu_backward":
-        negative = x <= 0 if closed else x < 0
-        return g * ((sa * gmp.exp(x) if true else x + sa) if negative else s)
-    if flow == "log_sigmoid_backward":
-        return g / (1 + gmp.exp(x))
-    xs, gs = [m(float(v)) for v in row[-1]], [m(float(v)) for v in row[0]]
-    if flow == "softmax_backward" and not true:
-        return x * (g - sum((a * b for a, b in zip(xs, gs, strict=True)), m(0)))
-    if flow == "log_softmax_backward" and not true:
-        return g - gmp.exp(x) * sum(gs, m(0))
-    top = max(xs)
-    es = [gmp.exp(v - top) for v in xs]
-    total = sum(es, m(0))
-    if flow == "softmax":
-        return es[at] / total
-    if flow == "log_softmax":
-        return (x - top) - gmp.log(total)
-    if flow == "log_softmax_backward":
-        return g - es[at] / total * sum(gs, m(0))
-    return es[at] / total * (g - sum((e * b for e, b in zip(es, gs, strict=True)), m(0)) / total)
-
-
-def widen(a: NDArray[Any], rows: bool) -> NDArray[Any]:
-    """Blocks as the golden functions want them: (n,) or (rows, r)."""
-    return a.reshape(-1, a.shape[-1]) if rows else a.reshape(-1)

@@ -176,7 +176,9 @@ def load_inputs(spec: str, names: Sequence[str]) -> list[NDArray[Any]]:
         return _load_npz(paths[0], names)
     if len(paths) != len(names):
         example = ",".join(f"{n}.npy" for n in names)
-        raise StudyError(f"the operator reads {len(names)} tensors ({', '.join(names)}): give --inputs {example}, or one .npz with these names")
+        raise StudyError(
+            f"the operator reads {len(names)} tensors ({', '.join(names)}): give --inputs {example}, or one .npz with these names"
+        )
     arrays = [load(p) for p in paths]
     for path, array in zip(paths[1:], arrays[1:], strict=True):
         if array.shape != arrays[0].shape:
@@ -190,7 +192,9 @@ def _load_npz(path: Path, names: Sequence[str]) -> list[NDArray[Any]]:
             keys = list(archive.keys())
             missing = [n for n in names if n not in keys]
             if missing:
-                raise StudyError(f"{path} holds {', '.join(keys) or 'nothing'}, but the operator reads {', '.join(names)}: save it with these names")
+                raise StudyError(
+                    f"{path} holds {', '.join(keys) or 'nothing'}, but the operator reads {', '.join(names)}: save it with these names"
+                )
             arrays = [np.asarray(archive[n]) for n in names]
     except FileNotFoundError:
         raise StudyError(f"no file {path}") from None

@@ -85,7 +85,13 @@ class Cell:
         """The parts of the error, in ulp."""
         assert self.tally is not None
         return [
-            {"part": k, "mean_ulp": s / n if n else None, "bias_ulp": b / n if n else None, "max_ulp": m, "definition": ablation.DEFINITIONS[k]}
+            {
+                "part": k,
+                "mean_ulp": s / n if n else None,
+                "bias_ulp": b / n if n else None,
+                "max_ulp": m,
+                "definition": ablation.DEFINITIONS[k],
+            }
             for k, (s, b, m, n) in self.tally.parts.items()
         ]
 
@@ -148,9 +154,11 @@ class Study:
         paths. Files appear complete or not at all."""
         files: dict[str, bytes] = {
             "study.json": (json.dumps(self.to_dict(), indent=1) + "\n").encode(),
-            "table.csv": _csv(self.rows()),
-            "acceptance.csv": _csv([{"dtype": c.problem.dtype, "soc": c.problem.soc, **r} for c in self.cells for r in acceptance.as_rows(c.verdicts())]),
-            "worst.csv": _csv([_flat_worst(c, w) for c in self.cells for w in c.traces]),
+            "table.csv": csv_bytes(self.rows()),
+            "acceptance.csv": csv_bytes(
+                [{"dtype": c.problem.dtype, "soc": c.problem.soc, **r} for c in self.cells for r in acceptance.as_rows(c.verdicts())]
+            ),
+            "worst.csv": csv_bytes([_flat_worst(c, w) for c in self.cells for w in c.traces]),
         }
         if plots:
             from emu.study.plots import all_plots
@@ -172,7 +180,8 @@ def _text(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _csv(rows: list[dict[str, Any]]) -> bytes:
+def csv_bytes(rows: list[dict[str, Any]]) -> bytes:
+    """Rows as CSV; the columns are those of all rows, in the order of their first appearance."""
     names: dict[str, None] = {}
     for row in rows:
         names.update(dict.fromkeys(row))

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from emu.study import exact, numbers
+from emu.study import decide, exact, numbers
 from emu.study.dd import DD
 from emu.study.errors import StudyError, unknown
 from emu.study.exact import FORWARD_OF, Golden
 from emu.study.inputs import LazyArray, load
 from emu.study.numbers import Bits
-from emu.study.problem import Problem, find_soc
+from emu.study.problem import Problem, find_soc, parse_assume
 from emu.verify.provider import Provider
 
 HELP = {
@@ -25,6 +25,7 @@ HELP = {
     "float64": "the operator's formula in FLOAT64 (NumPy)",
     "dtype:NAME": "the same operator on the same product in another dtype",
     "soc:NAME": "the same operator and dtype on another product",
+    "assume:NAME=VALUE": "the same product with a named assumption changed",
     "document": "the formula of the operator's document (numerics=document)",
     "torch": "PyTorch on the CPU, in the same dtype (extra: torch)",
     "FILE.npy": "results saved from a real card, in the order of the inputs",
@@ -48,7 +49,7 @@ def derive(problem: Problem, raw: tuple[Bits, ...]) -> tuple[Bits, ...]:
     x = numbers.values(problem.dtype, raw[-1])
     forward = FORWARD_OF[problem.flow]
     value = exact.golden(forward, False, (x,), problem.closed)
-    bits, _ = exact.rounded(problem.dtype, value, _decider(forward, False, (x,), problem.closed), problem.truncates)
+    bits, _ = decide.rounded(problem.dtype, value, _decider(forward, False, (x,), problem.closed), problem.truncates)
     return (*raw[:-1], bits)
 
 
@@ -57,8 +58,8 @@ def _decider(flow: str, true: bool, arrays: tuple[Any, ...], closed: bool) -> Ca
         if flow in exact.ROWS:
             r = arrays[0].shape[-1]
             row = tuple(a.reshape(-1, r)[place // r] for a in arrays)
-            return exact.mpfr(flow, true, row, place % r, closed)
-        return exact.mpfr(flow, true, tuple(a.reshape(-1)[place : place + 1] for a in arrays), 0, closed)
+            return decide.mpfr(flow, true, row, place % r, closed)
+        return decide.mpfr(flow, true, tuple(a.reshape(-1)[place : place + 1] for a in arrays), 0, closed)
 
     return better
 
@@ -72,7 +73,7 @@ def make(against: str, problem: Problem, provider: Provider) -> Target:
     if against == "document":
         from emu.verify.catalog import BY_FLOW
 
-        if not BY_FLOW[problem.flow].document:
+        if problem.flow not in BY_FLOW or not BY_FLOW[problem.flow].document:
             raise StudyError(f"{problem.op.python_name} has no document variant; --against document is for the backward operators with one")
         return _device(replace(problem, numerics="document", assume=()), provider, problem)
     if against == "torch":
@@ -85,6 +86,9 @@ def make(against: str, problem: Problem, provider: Provider) -> Target:
         if other.unsupported():
             raise StudyError(other.unsupported())
         return _device(other, provider, problem)
+    if kind == "assume" and name:
+        pairs = dict(problem.assume) | dict(parse_assume([name]))
+        return _device(replace(problem, assume=tuple(sorted(pairs.items()))), provider, problem)
     if kind == "dtype" and name:
         other = problem.with_dtype(name.upper())
         if other.unsupported():
@@ -99,9 +103,7 @@ def _mathematical(problem: Problem, true: bool) -> Target:
     def expect(inputs: tuple[Bits, ...], raw: tuple[Bits, ...], start: int) -> Expected:
         arrays = tuple(numbers.values(problem.dtype, b) for b in (raw if true else inputs))
         golden = exact.golden(problem.flow, true, arrays, problem.closed)
-        rounded, decided = exact.rounded(
-            problem.dtype, golden, _decider(problem.flow, true, arrays, problem.closed), problem.truncates
-        )
+        rounded, decided = decide.rounded(problem.dtype, golden, _decider(problem.flow, true, arrays, problem.closed), problem.truncates)
         return Expected(*problem.store(golden, rounded), decided)
 
     return expect
@@ -140,7 +142,9 @@ def _file(problem: Problem, path: Path) -> Target:
     if found.dtype.kind not in "fiuV":
         raise StudyError(f"{path} has dtype {found.dtype}: save the results as numbers, or BF16 as uint16 patterns")
     if found.dtype.kind == "f" and name is not None and found.dtype.itemsize < np.dtype(name).itemsize:
-        raise StudyError(f"{path} has dtype {found.dtype}, narrower than the study's {problem.dtype}: choose the --dtype of the saved results")
+        raise StudyError(
+            f"{path} has dtype {found.dtype}, narrower than the study's {problem.dtype}: choose the --dtype of the saved results"
+        )
     flat = found.reshape(-1)
 
     def expect(inputs: tuple[Bits, ...], raw: tuple[Bits, ...], start: int) -> Expected:
@@ -160,6 +164,6 @@ def check_size(target: Target, size: int) -> None:
     """A file of results must have as many elements as the inputs. Raises StudyError."""
     elements = getattr(target, "elements", size)
     if elements != size:
-        raise StudyError(f"{getattr(target, 'path', '')} holds {elements} results, but the inputs have {size} elements: save them from the same inputs")
-
-
+        raise StudyError(
+            f"{getattr(target, 'path', '')} holds {elements} results, but the inputs have {size} elements: save them from the same inputs"
+        )

@@ -39,6 +39,9 @@ def compute(flow: str, dtype: str, inputs: tuple[Bits, ...], raw: tuple[Bits, ..
     kind = t[0].dtype
     calls = {
         "selu": lambda: torch.selu(t[0]),
+        "exp": lambda: torch.exp(t[0]),
+        "sigmoid": lambda: torch.sigmoid(t[0]),
+        "gelu": lambda: torch.nn.functional.gelu(t[0], approximate="tanh"),
         "log_sigmoid": lambda: torch.nn.functional.logsigmoid(t[0]),
         "selu_backward": lambda: aten.elu_backward(t[0], _ALPHA, _SCALE, 1.0, True, t[-1]),
         "log_sigmoid_backward": lambda: aten.log_sigmoid_backward(t[0], t[-1], aten.log_sigmoid_forward(t[-1])[1]),

@@ -1,0 +1,149 @@
+"""Measure how wrong an operator is: metrics, acceptance rules, worst inputs, plots, a report.
+
+emu study selu_backward --dtype BF16,FLOAT16 --soc Ascend910B1,Ascend950PR_9599 --against true -o out --html
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from emu.cli._common import AsJson, print_json, print_table, progress_bar
+from emu.cli._errors import CommandError, usage
+
+if TYPE_CHECKING:
+    from emu.study.acceptance import Verdict
+    from emu.study.result import Study
+
+Op = Annotated[str, typer.Argument(metavar="OP", help="An operator, by C or Python name.")]
+Dtypes = Annotated[str | None, typer.Option("--dtype", metavar="A,B", help="Data types. Default: FLOAT16 and BF16.")]
+Socs = Annotated[str, typer.Option("--soc", metavar="A,B", help="Products, or all: one of each architecture.")]
+Inputs = Annotated[str, typer.Option("--inputs", metavar="SPEC", help="Where the inputs come from; --list shows all.")]
+Grad = Annotated[str | None, typer.Option("--grad", metavar="SPEC", help="Distribution of the gradient. Default: as --inputs; 1 when exhaustive.")]
+Against = Annotated[str, typer.Option("--against", metavar="WHAT", help="What to compare with; --list shows all.")]
+Count = Annotated[int, typer.Option("-n", help="Elements of a random study.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of the random inputs.")]
+RowLength = Annotated[int, typer.Option("--row-length", help="Length of the rows that a softmax operator reduces.")]
+Columns = Annotated[bool, typer.Option("--columns", help="Reduce a dimension that is not the last: another order of sums.")]
+Numerics = Annotated[str, typer.Option("--numerics", help="device, or document: the formula of the operator's document.")]
+Assume = Annotated[list[str] | None, typer.Option("--assume", metavar="NAME=VALUE", help="Change a named assumption; may be repeated.")]
+Peer = Annotated[str | None, typer.Option("--peer", metavar="WHAT", help="The other device of the dual benchmark: torch, soc:NAME or FILE.npy.")]
+Ablate = Annotated[bool, typer.Option("--ablate", help="Show where the error enters: input, formula, intermediate and output rounding.")]
+Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write study.json and tables there; an interrupted study goes on.")]
+Plots = Annotated[bool, typer.Option("--plots", help="With -o: also write the plots.")]
+Html = Annotated[bool, typer.Option("--html", help="With -o: also write report.html.")]
+
+
+def split(text: str) -> tuple[str, ...]:
+    """Names between commas."""
+    return tuple(t.strip() for t in text.split(",") if t.strip())
+
+
+def products(text: str) -> tuple[str, ...]:
+    from emu.study.problem import PRODUCTS
+
+    return tuple(PRODUCTS.values()) if text == "all" else split(text)
+
+
+def guarded(work: Any) -> Any:
+    """Run `work()`; a request that makes no sense is wrong usage."""
+    from emu.study.errors import StudyError
+
+    try:
+        return work()
+    except StudyError as error:
+        raise usage(str(error)) from None
+    except ImportError as error:
+        raise CommandError(str(error)) from None
+    except KeyboardInterrupt:
+        raise CommandError("interrupted; with -o the same command goes on where it stopped", 130) from None
+
+
+def command(
+    op: Op = "",
+    dtype: Dtypes = None,
+    soc: Socs = "Ascend910B1",
+    inputs: Inputs = "auto",
+    grad: Grad = None,
+    against: Against = "exact",
+    n: Count = 1 << 20,
+    seed: Seed = 0,
+    row_length: RowLength = 64,
+    columns: Columns = False,
+    numerics: Numerics = "device",
+    assume: Assume = None,
+    peer: Peer = None,
+    ablate: Ablate = False,
+    output: Output = None,
+    plots: Plots = False,
+    html: Html = False,
+    as_json: AsJson = False,
+    listing: Annotated[bool, typer.Option("--list", help="List the inputs, what to compare with, and the metrics.")] = False,
+) -> None:
+    """Measure how wrong an operator is: metrics, acceptance rules, worst inputs, plots, a report."""
+    if listing:
+        _list()
+        return
+    if not op:
+        raise usage("which operator? emu ops lists them")
+    if (plots or html) and output is None:
+        raise usage("--plots and --html need -o DIR")
+
+    def work() -> Study:
+        from emu.study import run
+
+        with progress_bar() as bar:
+            task = bar.add_task(op, total=None)
+            found = run(
+                op, dtypes=None if dtype is None else split(dtype), socs=products(soc), inputs=inputs, grad=grad, against=against, n=n,
+                seed=seed, row_length=row_length, last=not columns, numerics=numerics, assume=tuple(assume or ()), peer=peer,
+                ablate=ablate, out=output, progress=lambda done, total: bar.update(task, completed=done, total=total),
+            )  # fmt: skip
+            if output is not None:
+                found.write(output, plots=plots, html=html)
+            return found
+
+    study = guarded(work)
+    if as_json:
+        print_json(study.to_dict())
+        return
+    _show(study)
+    if output is not None:
+        print(f"written to {output}")
+
+
+def _show(study: Study) -> None:
+    text = study.table()
+    print_table(text[0], text[1:], title=f"{study.question['op']} against {study.question['against']}")
+    for cell in study.cells:
+        if cell.tally is None:
+            continue
+        rules = [v for v in cell.verdicts() if v.passed is not None]
+        print(f"\n{cell.label}" + (f" ({cell.note})" if cell.note else ""))
+        print("  passed: " + (", ".join(_rule(v) for v in rules if v.passed) or "no rule"))
+        failed = [v for v in rules if not v.passed]
+        print("  failed: " + (", ".join(f"{_rule(v)} ({v.measured}, not {v.threshold})" for v in failed if not v.why.endswith("pass")) or "no rule"))
+        placed = [v for v in failed if v.why.endswith("pass")]
+        if placed:
+            print(f"  failed for {placed[0].why.split(';')[0]} only: " + ", ".join(_rule(v) for v in placed))
+        for part in cell.ablation():
+            print(f"  {part['part']}: mean {part['mean_ulp']:.4g} ulp, largest {part['max_ulp']:.4g} ulp")
+        for w in cell.traces[:1]:
+            ins = ", ".join(f"{i['name']} = {i['decimal']} ({i['hex']})" for i in w["inputs"])
+            print(f"  worst: {ins}: {w['result']} ({w['result_hex']}) instead of {w['golden']}, {w['ulp']:.4g} ulp")
+            print("    " + "; ".join(f"{s['step']} -> {s['decimal']}" for s in w["steps_of_computation"]))
+    print("\nulp: |a-g| over the spacing of the dtype at g. steps: representable values between a and g rounded once. --list has every definition.")
+
+
+def _rule(v: Verdict) -> str:
+    return v.rule if v.level == "-" else f"{v.rule} {v.level}"
+
+
+def _list() -> None:
+    from emu.study import cases, distributions, measure, targets
+
+    print_table(["--inputs", "what"], list(distributions.HELP.items()) + list(cases.HELP.items()))
+    print_table(["--against", "what"], list(targets.HELP.items()))
+    print_table(["metric", "definition"], list(measure.DEFINITIONS.items()))

@@ -1,0 +1,97 @@
+"""Which inputs give other bits on another product, or under another assumption, and by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any
+
+from emu_kernels.assumptions import ASSUMPTIONS
+
+from emu.soc import profile
+from emu.study.problem import PRODUCTS, find_operator
+from emu.study.result import Cell
+from emu.study.runner import Progress, default_dtypes, run
+from emu.verify.provider import Provider
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """One pair: `what` against `other` in one dtype. `differing` of `n` elements have other bits (any NaN equals any
+    NaN); `steps_max` and `ulp_max` over the finite pairs; `first` are the elements that differ most."""
+
+    op: str
+    dtype: str
+    what: str
+    other: str
+    n: int
+    differing: int
+    wrong_by_one: int
+    steps_max: int
+    ulp_max: float
+    special: int
+    note: str
+    first: tuple[dict[str, Any], ...]
+
+    @property
+    def share(self) -> float:
+        return self.differing / self.n if self.n else 0.0
+
+    def row(self) -> dict[str, Any]:
+        """Flat, without the examples."""
+        out = asdict(self) | {"share": self.share}
+        del out["first"]
+        return out
+
+
+def _difference(cell: Cell, what: str, other: str, note: str) -> Difference:
+    assert cell.tally is not None
+    s, p = cell.tally.sums, cell.problem
+    special = sum(s[f"{k}_{side}"] for k in ("nan", "inf") for side in ("result", "golden"))
+    return Difference(
+        op=p.op.python_name, dtype=p.dtype, what=what, other=other, n=int(s["n"]), differing=int(s["unequal"]),
+        wrong_by_one=int(s["wrong_by_one"]), steps_max=int(cell.tally.tops["steps"]), ulp_max=cell.tally.tops["ulp"], special=int(special),
+        note=note, first=cell.traces,
+    )  # fmt: skip
+
+
+def diff_soc(
+    op: str, *, socs: Sequence[str] = tuple(PRODUCTS.values()), dtypes: Sequence[str] | None = None, provider: Provider | None = None,
+    progress: Progress | None = None, **asked: Any,
+) -> list[Difference]:  # fmt: skip
+    """Every pair of products in every dtype that both have. The keyword arguments are `run`'s, without `against`."""
+    declared = find_operator(op)
+    found = []
+    for dtype in default_dtypes(op) if dtypes is None else dtypes:
+        for a, b in combinations(socs, 2):
+            if any(dtype in declared.dtypes and dtype not in declared.dtypes_on(profile(s)) for s in (a, b) if s in PRODUCTS.values()):
+                continue
+            study = run(op, dtypes=(dtype,), socs=(a,), against=f"soc:{b}", provider=provider, progress=progress, **asked)
+            found.append(_difference(study.cells[0], a, b, study.cells[0].note))
+    return found
+
+
+def diff_assumption(
+    op: str, *, socs: Sequence[str] = tuple(PRODUCTS.values()), dtypes: Sequence[str] | None = None, provider: Provider | None = None,
+    progress: Progress | None = None, **asked: Any,
+) -> tuple[list[Difference], list[str]]:  # fmt: skip
+    """The default of each named assumption that the operator's flow rests on against each of its other values; and the
+    names of those with a single known value, which cannot be compared."""
+    flow = find_operator(op).flow.name
+    declared = find_operator(op)
+    touching = [a for a in ASSUMPTIONS if flow in a.flows]
+    found = []
+    for a in touching:
+        for value in a.values:
+            if value == a.default:
+                continue
+            for dtype in declared.dtypes if dtypes is None else dtypes:
+                for soc in socs:
+                    if dtype in declared.dtypes and dtype not in declared.dtypes_on(profile(soc)):
+                        continue
+                    change = f"{a.name}={value}"
+                    study = run(op, dtypes=(dtype,), socs=(soc,), against=f"assume:{change}", provider=provider, progress=progress, **asked)
+                    cell = study.cells[0]
+                    found.append(_difference(cell, f"{soc}, {a.name}={a.default}", change, cell.note))
+    return found, [a.name for a in touching if len(a.values) == 1]

@@ -1,0 +1,101 @@
+"""A matrix of studies, operators × dtypes × products, over processes or a dask cluster, and one summary."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from importlib import import_module
+from typing import Any
+
+from emu.opdef.spec import Role
+from emu.soc import profile
+from emu.study.errors import StudyError
+from emu.study.problem import find_operator, find_soc
+
+#: op, dtype, soc, keyword arguments of run.
+Job = tuple[str, str, str, dict[str, Any]]
+
+
+def jobs(ops: Sequence[str], dtypes: Sequence[str], socs: Sequence[str], asked: dict[str, Any]) -> list[Job]:
+    """The cells that exist: a dtype that an operator or a product lacks is left out. Raises StudyError for unknown names."""
+    found: list[Job] = []
+    known = {d for op in ops for d in find_operator(op).dtypes}
+    for dtype in dtypes:
+        if dtype not in known:
+            raise StudyError(f"no operator of the sweep has dtype {dtype!r}; known: {', '.join(sorted(known))}")
+    for op in ops:
+        declared = find_operator(op)
+        for dtype in dtypes:
+            found += [(declared.python_name, dtype, soc, asked) for soc in map(find_soc, socs) if dtype in declared.dtypes_on(profile(soc))]
+    return found
+
+
+def default_ops() -> tuple[str, ...]:
+    """Every operator with a flow of its own: in-place forms are left out."""
+    from emu.opdef.catalogue import OPERATORS
+
+    seen: dict[str, str] = {}
+    for op in OPERATORS:
+        if op.output.role is not Role.INOUT:
+            seen.setdefault(op.flow.name, op.python_name)
+    return tuple(seen.values())
+
+
+def one(job: Job) -> list[dict[str, Any]]:
+    """The rows of one study. Runs in a worker process, on one thread."""
+    from emu.study.runner import run
+
+    op, dtype, soc, asked = job
+    try:
+        return run(op, dtypes=(dtype,), socs=(soc,), threads=1, **asked).rows()
+    except StudyError as error:
+        return [{"op": op, "dtype": dtype, "soc": soc, "note": str(error)}]
+
+
+def _local(todo: Sequence[Job], workers: int) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+    if workers == 1:
+        yield from ((i, one(job)) for i, job in enumerate(todo))
+        return
+    # spawn: a fork of a process with threads may hang.
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        futures = {pool.submit(one, job): i for i, job in enumerate(todo)}
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+
+
+def _dask(todo: Sequence[Job], address: str) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+    try:
+        distributed = import_module("distributed")
+    except ImportError:
+        raise StudyError("--scheduler needs dask.distributed: pip install 'aclnn-emu[dask]'") from None
+    try:
+        client = distributed.Client(address, timeout="10s")
+    except (OSError, ValueError) as error:
+        raise StudyError(f"no dask scheduler at {address} ({error}): start one with dask scheduler, or leave out --scheduler") from None
+    with client:
+        futures = {client.submit(one, job, pure=False): i for i, job in enumerate(todo)}
+        for future in distributed.as_completed(list(futures)):
+            yield futures[future], future.result()
+
+
+def sweep(
+    ops: Iterable[str] | None = None, *, dtypes: Sequence[str] = ("FLOAT", "FLOAT16", "BF16"), socs: Sequence[str] = ("Ascend910B1",),
+    workers: int = 2, scheduler: str | None = None, progress: Callable[[int, int], None] | None = None, **asked: Any,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """One row for each cell of the matrix, in the order operators, dtypes, products, whoever computed it.
+
+    `asked` are `run`'s keyword arguments. `scheduler` is the address of a dask scheduler (tcp://…) whose workers have
+    this package; else `workers` local processes.
+    """
+    todo = jobs(tuple(ops) if ops is not None else default_ops(), tuple(d.upper() for d in dtypes), socs, asked)
+    if not todo:
+        raise StudyError("nothing to sweep: no operator has these dtypes on these products")
+    if workers < 1:
+        raise StudyError(f"workers must be at least 1, not {workers}")
+    rows: list[list[dict[str, Any]]] = [[] for _ in todo]
+    for done, (i, found) in enumerate(_dask(todo, scheduler) if scheduler else _local(todo, workers), 1):
+        rows[i] = found
+        if progress is not None:
+            progress(done, len(todo))
+    return [row for found in rows for row in found]
