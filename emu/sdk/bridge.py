@@ -41,8 +41,6 @@ def serve(link: int, host: bool) -> None:
     if words[0] != LINK_VERSION:
         raise ImportError(f"the libraries speak version {words[0]} of the link, this package {LINK_VERSION}: build the SDK again")
     needs()
-    # Threads that Python knows nothing of may call, and wait, from now on.
-    threads.foreign_host = True
     if not host:
         _own_process()
     from emu.sdk.slots import function_for
@@ -63,7 +61,8 @@ def serve(link: int, host: bool) -> None:
 
 
 def _own_process() -> None:
-    """What an interpreter of our own needs: this process is the emulator, whatever EMU_BACKEND says for Python programs."""
+    """A program that is not Python: its threads are unknown to Python, and it is the emulator whatever EMU_BACKEND says."""
+    threads.foreign_host = True
     os.environ.pop("EMU_BACKEND", None)
 
 

@@ -28,7 +28,7 @@ static int config_read(struct config *c, const void *inside, char *error, size_t
   }
   *strrchr(real, '/') = '\0';
   if (snprintf(c->path, sizeof c->path, "%s/aclnn_emu.conf", real) >= (int)sizeof c->path) {
-    snprintf(error, size, "%s is too long a path", real);
+    snprintf(error, size, "%.900s is too long a path", real);
     return 0;
   }
   FILE *file = fopen(c->path, "re");
