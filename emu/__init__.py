@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from emu import acl, aclnn, ops, types
     from emu.config import Config, configure
     from emu.status import AclError
+    from emu.timeline import trace
 
 __version__ = "0.1.0"
-__all__ = ["AclError", "Config", "acl", "aclnn", "configure", "install", "ops", "types"]
+__all__ = ["AclError", "Config", "acl", "aclnn", "configure", "install", "ops", "trace", "types"]
 
 _MODULES = {"acl", "aclnn", "ops", "types"}
-_NAMES = {"AclError": "emu.status", "Config": "emu.config", "configure": "emu.config"}
+_NAMES = {"AclError": "emu.status", "Config": "emu.config", "configure": "emu.config", "trace": "emu.timeline"}
 
 
 def __getattr__(name: str) -> Any:

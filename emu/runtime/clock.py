@@ -9,6 +9,7 @@ All times are simulated nanoseconds since the process started. Wall times stand 
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -44,6 +45,20 @@ def adopt(settings: Config) -> None:
     global simulated, issue_ns
     simulated = settings.clock == "simulated"
     issue_ns = host_issue_ns(settings.host)
+
+
+_opened = False
+
+
+def opened() -> None:
+    """A context came to life: EMU_TRACE starts with the first one."""
+    global _opened
+    if not _opened:
+        _opened = True
+        if os.environ.get("EMU_TRACE"):
+            from emu.timeline import from_environment
+
+            from_environment()
 
 
 def host_issue_ns(text: str) -> int:

@@ -40,6 +40,7 @@ class Context:
         self.handle = handles.register(self)
         self.default_stream = Stream(self, device.next_stream_id())
         device.contexts.append(self)
+        clock.opened()
         if hooks.active is not None:
             hooks.active.created(self)
 

@@ -108,7 +108,7 @@ class Record(Gate):
 class Wait(Gate):
     """One aclrtStreamWaitEvent, bound to the record that it was queued for, or to the next one of an event that has none."""
 
-    __slots__ = ("deadline", "record", "timeout_s", "unrecorded")
+    __slots__ = ("deadline", "record", "since_ns", "timeout_s", "unrecorded")
     name = "event wait"
 
     def __init__(self, record: Record | None, timeout_s: float) -> None:
@@ -116,6 +116,8 @@ class Wait(Gate):
         self.record = record
         self.timeout_s = timeout_s
         self.deadline = 0.0
+        #: Simulated time from which the stream stood here.
+        self.since_ns = 0
         self.unrecorded = Comes.MAYBE
 
     def poll(self, stream: Stream) -> bool:
@@ -126,7 +128,9 @@ class Wait(Gate):
                     record.blocked.append(stream)
                 if not record.done:
                     return self._late(stream)
-            stream.reach(max(self.issued_ns, record.sim_ns))
+            stream.reach(self.issued_ns)
+            self.since_ns = stream.sim_ns
+            stream.reach(record.sim_ns)
             if hooks.active is not None:
                 hooks.active.waited(stream, record)
             self.done = True
