@@ -54,7 +54,9 @@ def main(argv: list[str] | None = None) -> int:
         options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print(report.text(result))
     if options.plot is not None:
-        report.plot(result, options.plot)
+        from bench import plot
+
+        plot.draw(result, options.plot)
     if options.page is not None:
         report.page(result, options.page, options.plot)
     return 0

@@ -158,4 +158,5 @@ def tiny(threads: tuple[int, ...]) -> list[Cell]:
     cells += [Cell("SoftmaxBackward", "BF16", shape, dim, 1) for shape, dim in (((8, 64), 1), ((64, 8), 0), ((2, 16, 8), 1))]
     cells += [Cell("SeluBackward", "BF16", (32, 32), None, 1, layout=layout) for layout in ("transposed", "transposed both", "padded")]
     cells += [Cell("LogSigmoidBackward", "FLOAT16", (n,), None, 1, values="bits"), Cell("SeluBackward", "INT8", (n,), None, 1)]
-    return [*cells, *(Cell(op, "FLOAT", (8, 64), dim, 1) for op, dim in (("Selu", None), ("LogSigmoid", None), ("Softmax", 1), ("LogSoftmax", 1)))]
+    forwards = (("Selu", None), ("LogSigmoid", None), ("Softmax", 1), ("LogSoftmax", 1))
+    return [*cells, *(Cell(op, "FLOAT", (8, 64), dim, 1) for op, dim in forwards)]

@@ -10,6 +10,9 @@ from itertools import repeat
 from typing import Any
 
 import numpy as np
+
+from bench.limit import Limit
+from bench.work import NUMPY, SOC, Work, WrongResultError, check_close, check_exact, spoil
 from emu.executor import Fault, Launch, prepare, submit
 from emu.opdef.catalogue import operator
 from emu.opdef.spec import Role
@@ -17,9 +20,6 @@ from emu.ops import ArraySpace, descriptor
 from emu.plan import Refused, bind
 from emu.runtime.cores import PROTOTYPE
 from emu.soc import profile
-
-from bench.limit import Limit
-from bench.work import NUMPY, SOC, Work, WrongResultError, check_close, check_exact, spoil
 
 Run = Callable[[int], None]
 #: Calls of the native function in a row in one sample.
@@ -169,5 +169,3 @@ def competitors(work: Work) -> dict[str, Run]:
         (check_exact if name == "emu" else check_close)(work, name)
     made["limit"] = limit(work)
     return made
-
-

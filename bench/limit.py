@@ -10,6 +10,7 @@ import ctypes
 import os
 import threading
 import time
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -76,7 +77,7 @@ end:
 @cache
 def function(inputs: int, stream: bool, ahead: int) -> Any:
     """The compiled loop; ctypes releases the GIL around it."""
-    from llvmlite import binding
+    from llvmlite import binding  # type: ignore[import-untyped, unused-ignore]
 
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
@@ -123,10 +124,8 @@ class _Worker:
         threading.Thread(target=self._serve, name=f"bench-limit-{cpu}", daemon=True).start()
 
     def _serve(self) -> None:
-        try:
+        with suppress(OSError):  # not permitted: the scheduler decides
             os.sched_setaffinity(threading.get_native_id(), {self._cpu})
-        except OSError:  # not permitted: the scheduler decides
-            pass
         while True:
             self.go.acquire()
             if self.job is None:

@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterable
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from emu import config
-
 from bench import cells as plans
 from bench import machine, pytorch, scaling
 from bench.arena import Arena
 from bench.cells import Cell
 from bench.competitors import CALLS_IN_A_ROW, competitors
 from bench.limit import tune
+from bench.text import line
 from bench.timing import Effort, interleave, summary
 from bench.work import SOC, bytes_needed, make
+from emu import config
 
 Say = Callable[[str], None]
 #: Changes when the shape of the JSON does.
@@ -25,7 +25,7 @@ FORMAT = 1
 
 
 class Settings(NamedTuple):
-    """How much to do. processes: rounds of process starts, and of those with an empty cache; ``others``: the questions besides the cells."""
+    """How much to do. processes: rounds of process starts, and of those with an empty cache. others: the questions besides cells."""
 
     name: str
     cells: list[Cell]
@@ -71,23 +71,6 @@ def record(cell: Cell, times: dict[str, Any]) -> dict[str, Any]:
     """A cell and its figures."""
     about = {"label": cell.label, "place": cell.place, "elements": cell.elements, "bytes": cell.bytes}
     return {**cell._asdict(), "shape": list(cell.shape), **about, **times}
-
-
-def line(r: dict[str, Any]) -> str:
-    """A record in one line: G elements per second, GB/s of the emulator, ratios."""
-    speed = "  ".join(f"{name} {r['elements'] / s['median'] / 1e9:6.3f}" for name, s in r["seconds"].items())
-    ratio = "  ".join(f"{x['median']:5.2f} x {name}" for name, x in r["ratio"].items())
-    special = " ".join(x for x in (r["layout"], r["values"], r["path"]) if x not in ("contiguous", "normal", "launch"))
-    head = f"{r['label']:30s} {r['dtype']:8s} {size(r['elements']):>6s} {r['threads']}T {special:15s}"
-    return f"{head} | G/s {speed} | {r['bytes'] / r['seconds']['emu']['median'] / 1e9:5.1f} GB/s | {ratio}"
-
-
-def size(n: int) -> str:
-    """65536 -> 64 Ki."""
-    for unit, name in ((1 << 20, "Mi"), (1 << 10, "Ki")):
-        if n >= unit and n % unit == 0:
-            return f"{n // unit} {name}"
-    return str(n)
 
 
 def measure(what: Settings, say: Say) -> dict[str, Any]:

@@ -7,14 +7,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from emu import config
-
 from bench import pytorch
 from bench.arena import Arena
 from bench.cells import KI, MI, Cell, thread_counts
 from bench.competitors import competitors, emulator, limit
 from bench.timing import Effort, interleave, spread, summary
 from bench.work import check_exact, make, spoil
+from emu import config
 
 Say = Callable[[str], None]
 IDLE_S = 20e-3
@@ -64,8 +63,8 @@ def threads(quick: bool, arena: Arena, say: Say, cells: list[Cell] | None = None
     for cell in scaled_cells(quick) if cells is None else cells:
         for idle in (0.0, IDLE_S):
             found.append(_scale(cell, idle, rounds or (9 if quick else 15), arena))
-            e, x = found[-1]["speedup"]["emu"], found[-1]["speedup"]["limit"]
-            say(f"{cell.label} {cell.dtype} {cell.elements // MI} Mi, idle {idle * 1e3:.0f} ms: 2 threads {e['median']:.2f}, limit {x['median']:.2f}")
+            gains = ", ".join(f"{name} {s['median']:.2f}" for name, s in found[-1]["speedup"].items())
+            say(f"2 threads over 1, {cell.label} {cell.dtype} {cell.elements // MI} Mi, idle {idle * 1e3:.0f} ms: {gains}")
     return found
 
 

@@ -101,7 +101,7 @@ def spread(values: list[float]) -> dict[str, float]:
 
 
 def summary(samples: Mapping[str, Samples], base: str = "emu") -> dict[str, Any]:
-    """Seconds per call of each competitor, and how many times as long as ``base`` it takes: the median over the rounds in which both ran."""
+    """Seconds per call of each competitor, and its time over ``base``'s: the median over the rounds in which both ran."""
     times = {}
     for name, s in samples.items():
         times[name] = {**spread(s.taken()), "samples": len(s.taken()), "calls": s.calls}

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
-from emu.soc import profile
-from emu.verify import judge
 from emu_kernels.reference.fast import BITS_DTYPE
 from emu_kernels.variant import Variant
 from numpy.typing import NDArray
 
 from bench.arena import Arena
-from bench.cells import Cell
+from bench.cells import ITEM_BYTES, Cell
+from emu.soc import profile
+from emu.verify import judge
 
 Array = NDArray[Any]
 
@@ -73,12 +73,13 @@ def draw(dtype: str, values: str, shape: tuple[int, ...], rng: np.random.Generat
     """Normal values (INT8: of scale 20), or uniform random bit patterns."""
     kind = np.dtype(NUMPY[dtype])
     if values == "bits":
-        return rng.integers(0, 1 << (8 * kind.itemsize), shape, dtype=f"u{kind.itemsize}").view(kind)
+        patterns: Array = rng.integers(0, 1 << (8 * kind.itemsize), shape, dtype=f"u{kind.itemsize}").view(kind)
+        return patterns
     normal = rng.standard_normal(shape, np.float32)
     if dtype == "INT8":
         return np.rint(normal * 20).clip(-128, 127).astype(np.int8)
-    drawn: Array = normal.astype(kind)
-    return drawn
+    narrowed: Array = normal.astype(kind)
+    return narrowed
 
 
 @lru_cache(maxsize=4)
@@ -101,9 +102,10 @@ def make_block(operator: str, dtype: str, values: str, shape: tuple[int, ...], a
 
 def bytes_needed(cell: Cell) -> int:
     """Arena bytes for the cell's tensors and its competitors' buffers."""
-    one = (cell.elements + PADDING * cell.shape[0]) * np.dtype(NUMPY[cell.dtype]).itemsize
-    # Inputs and output, PyTorch's buffer, NumPy's two temporaries, a workspace that may hold a copy of each input.
-    return (cell.inputs * 2 + 4) * (one + (2 << 20)) + (4 << 20)
+    gaps = PADDING * cell.shape[0] if cell.layout == "padded" else 0
+    one = (cell.elements + gaps) * ITEM_BYTES[cell.dtype] + (2 << 20)
+    # Inputs, a workspace that may hold a copy of each, the limit's contiguous ones; output, PyTorch's buffer, NumPy's temporary.
+    return (cell.inputs * 3 + 3) * one + (4 << 20)
 
 
 def make(cell: Cell, arena: Arena) -> Work:

@@ -1,0 +1,59 @@
+"""The plot: speed by length, and the ratio to PyTorch of every plain large cell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bench.text import size
+
+STYLE = {"emu": ("emulator", "#c0392b", "o"), "torch": ("PyTorch", "#2c6fbb", "s"), "limit": ("streaming limit", "#777777", "^")}
+
+
+def draw(result: dict[str, Any], path: Path) -> None:
+    """Write the plot, its kind by the file's ending. Needs matplotlib."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(12, 7.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2, width_ratios=(1, 1.2))
+    _lengths(left, result)
+    _ratios(right, result)
+    figure.savefig(path, dpi=100, metadata={"Software": None} if path.suffix == ".png" else None)
+
+
+def _lengths(axes: Any, result: dict[str, Any]) -> None:
+    records = result.get("lengths", [])
+    for threads, dash in ((1, "--"), (2, "-")):
+        for name, (label, colour, mark) in STYLE.items():
+            some = [r for r in records if r["threads"] == threads and name in r["seconds"]]
+            points = [(r["elements"], r["elements"] / r["seconds"][name]["median"] / 1e9) for r in some]
+            if points:
+                axes.plot(*zip(*points, strict=True), dash, marker=mark, color=colour, label=f"{label}, {threads}T")
+    axes.set(xscale="log", yscale="log", xlabel="elements", ylabel="1e9 elements per second", title="SeluBackward FLOAT by length")
+    axes.grid(True, which="both", alpha=0.3)
+    if axes.lines:
+        axes.legend()
+
+
+def _ratios(axes: Any, result: dict[str, Any]) -> None:
+    groups: dict[str, list[tuple[float, str]]] = {}
+    for r in result["cells"]:
+        if r["layout"] == "contiguous" and r["values"] == "normal" and "torch" in r["ratio"] and r["operator"].endswith("Backward"):
+            native = " native" if r["path"] == "native" else ""
+            name = f"{r['label']} {size(r['elements'])} {r['threads']}T{native}"
+            groups.setdefault(name, []).append((r["ratio"]["torch"]["median"], r["dtype"]))
+    colours = {"FLOAT": "#333333", "FLOAT16": "#e08e0b", "BF16": "#1b9e77"}
+    shown: set[str] = set()
+    for y, found in enumerate(groups.values()):
+        for ratio, dtype in found:
+            axes.plot(ratio, y, "o", color=colours[dtype], label=None if dtype in shown else dtype, markersize=5)
+            shown.add(dtype)
+    axes.axvline(1, color="#c0392b", linewidth=1)
+    axes.set_yticks(range(len(groups)), list(groups), fontsize=6)
+    axes.invert_yaxis()
+    axes.set(xscale="log", xlabel="PyTorch's time / the emulator's time", title="Ratio to PyTorch (right of the line: faster)")
+    axes.grid(True, axis="x", which="both", alpha=0.3)
+    if shown:
+        axes.legend()
