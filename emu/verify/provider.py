@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Protocol
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from emu_kernels.reference.arith import Step
+from emu_kernels.reference.fast import BITS_DTYPE, widen
 from emu_kernels.variant import Kernel, Variant
+
+if TYPE_CHECKING:
+    from emu.verify.units import Example
 from numpy.typing import NDArray
 
 Bits = NDArray[Any]
@@ -57,3 +63,23 @@ class NativeKernels:
         units = outer if last else outer * inner
         call(kernel_cache.build().rows(flow, v, last), [*addresses, outer, r, inner], 0, units)
         return out
+
+    def steps(self, flow: str, v: Variant, example: Example) -> Iterator[Step]:
+        """Yield what can be observed of a counterexample from outside the machine code.
+
+        That is the result of the FLOAT kernel on the widened inputs, before the rounding to a 16-bit dtype, and for the
+        gradients of one value also the factor that FLOAT kernel multiplies g by, which is its result for g = 1.
+        """
+        if v.dtype not in ("FLOAT", "FLOAT16", "BF16"):
+            return
+        wide = v._replace(dtype="FLOAT")
+        arrays = [widen(v.dtype, np.atleast_1d(np.array(a, BITS_DTYPE[v.dtype]))).view(np.uint32) for a in example.inputs]
+        if example.last is not None:
+            out = self.rows(flow, wide, example.last, *(a.reshape(1, -1, 1) for a in arrays)).ravel()[example.index]
+        else:
+            if len(arrays) == 2:
+                factor = self.elementwise(flow, wide, np.ones(1, np.float32).view(np.uint32), arrays[1])[0]
+                yield Step("FLOAT kernel, g = 1", int(factor), "", "FLOAT")
+            out = self.elementwise(flow, wide, *arrays)[0]
+        if v.dtype != "FLOAT":
+            yield Step("FLOAT kernel", int(out), "", "FLOAT")

@@ -1,0 +1,134 @@
+"""Compare the kernels with the independent reference, bit for bit, up to all 2^32 pairs of 16-bit inputs."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from emu.cli._common import AsJson, print_json, print_table, settings
+from emu.cli._errors import CommandError, usage
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from emu.verify.units import Outcome, Unit
+
+
+def verify(
+    quick: Annotated[bool, typer.Option("--quick", help="About a minute: directed values and some random ones.")] = False,
+    exhaustive: Annotated[
+        bool, typer.Option("--exhaustive", help="All 2^32 pairs of the main 16-bit gradients, 2^26 random cases of the rest.")
+    ] = False,
+    op: Annotated[list[str] | None, typer.Option("--op", help="Only this operator, as SeluBackward; may be repeated.")] = None,
+    dtype: Annotated[list[str] | None, typer.Option("--dtype", help="Only this dtype, as BF16; may be repeated.")] = None,
+    arch: Annotated[list[str] | None, typer.Option("--arch", help="Only this architecture, as dav_2201; may be repeated.")] = None,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=0, help="Processes; 0 = one for each CPU.")] = 0,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped run of the same sources.")] = False,
+    state: Annotated[Path | None, typer.Option("--state", help="Where finished work is kept. Default: the cache directory.")] = None,
+    scheduler: Annotated[str | None, typer.Option("--scheduler", help="Send the work to dask.distributed, as tcp://host:8786.")] = None,
+    differences: Annotated[
+        bool, typer.Option("--differences", help="Count instead how many inputs differ between products and from PyTorch.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compare the kernels with the independent reference, bit for bit. Exit code 1 if anything differs."""
+    from emu.verify import report
+    from emu.verify.engine import State, execute, stamp
+    from emu.verify.plan import plan
+    from emu.verify.provider import NativeKernels
+
+    if quick and exhaustive:
+        raise usage("--quick and --exhaustive exclude each other")
+    config = settings()
+    if differences:
+        _differences(as_json)
+        return
+    level = "quick" if quick else "exhaustive" if exhaustive else "default"
+    try:
+        units = plan(level, op or (), dtype or (), arch or ())
+    except LookupError as error:
+        raise usage(str(error.args[0])) from None
+    if not units:
+        raise usage("nothing to compare: no product has this dtype on this architecture")
+    path = state or Path(config.cache_dir).expanduser() / "verify" / f"{level}.jsonl"
+    provider = NativeKernels()
+    begin = time.perf_counter()
+    with _progress() as bar:
+        done = _Bar(bar, units)
+        try:
+            finished = State(path, fresh=not resume)
+            outcomes = execute(units, provider, jobs=jobs, scheduler=scheduler, state=finished, finished=done)
+        except KeyboardInterrupt:
+            raise CommandError(f"stopped; go on with --resume (finished work is in {path})", 130) from None
+        except ImportError as error:
+            raise CommandError(str(error)) from None
+    seconds = time.perf_counter() - begin
+    rows = report.totals(units, outcomes)
+    result = report.as_json(rows, provider, level=level, stamp=stamp(), seconds=round(seconds, 1))
+    if as_json:
+        print_json(result)
+    else:
+        _show(rows, result, seconds)
+    if result["mismatches"]:
+        raise typer.Exit(1)
+
+
+command = verify
+
+
+def _progress() -> Progress:
+    """A bar on stderr with cases, rate and time left; silent where stderr is no terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%  {task.fields[rate]}  left"),
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+class _Bar:
+    """Advances the bar by the cases of each finished unit."""
+
+    def __init__(self, bar: Progress, units: list[Unit]) -> None:
+        self.bar, self.begin, self.cases, self.wrong = bar, time.perf_counter(), 0, 0
+        self.task = bar.add_task("verify", total=sum(u.weight for u in units), rate="")
+
+    def __call__(self, unit: Unit, outcome: Outcome) -> None:
+        self.cases += outcome.cases
+        self.wrong += outcome.mismatches
+        rate = self.cases / max(time.perf_counter() - self.begin, 1e-3) / 1e6
+        text = f"{unit.flow} {unit.v.dtype} {unit.v.arch}" + (f", {self.wrong} differ" if self.wrong else "")
+        self.bar.update(self.task, advance=unit.weight, description=text, rate=f"{rate:.1f} M/s")
+
+
+def _show(rows: list[dict[str, Any]], result: dict[str, Any], seconds: float) -> None:
+    from emu.verify.report import explanation_lines
+
+    header = ("operator", "dtype", "arch", "overflow", "numerics", "cases", "mismatches")
+    keys = header[:5]
+    print_table(header, [[*(row[k] for k in keys), f"{row['cases']:,}", f"{row['mismatches']:,}"] for row in rows])
+    for row, shown in zip(rows, result["results"], strict=True):
+        for found in shown["examples"]:
+            print("\n".join(explanation_lines(row, found)))
+    print(f"{result['cases']:,} cases, {result['mismatches']:,} mismatches, {seconds:.0f} s")
+
+
+def _differences(as_json: bool) -> None:
+    from emu.verify.differences import OTHERS, measure
+
+    lines = measure()
+    if as_json:
+        print_json([line._asdict() for line in lines])
+        return
+    header = ("operator", "dtype", "inputs", "cases", *OTHERS)
+    cells = [[f"{line.counts[o]:,}" if line.counts[o] is not None else "–" for o in OTHERS] for line in lines]
+    rows = [[x.operator, x.dtype, x.inputs, f"{x.cases:,}", *c] for x, c in zip(lines, cells, strict=True)]
+    print_table(header, rows, title="Inputs whose result has other bits than on dav_2201")

@@ -1,0 +1,108 @@
+"""What a run found: totals by variant, and each counterexample with the steps of both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from emu_kernels.reference.arith import Step
+from emu_kernels.reference.formats import FORMATS, decimal
+
+from emu.verify import judge
+from emu.verify.catalog import BY_FLOW
+from emu.verify.provider import Provider
+from emu.verify.units import Example, Outcome, Unit
+
+_DIGITS = {"FLOAT16": 4, "BF16": 4, "FLOAT": 8, "DOUBLE": 16, "INT8": 2, "INT32": 8}
+
+
+def hexadecimal(dtype: str, bits: int) -> str:
+    """The pattern with all its digits: 0x3c00; integers as two's complement."""
+    digits = _DIGITS[dtype]
+    return f"0x{bits & ((1 << (4 * digits)) - 1):0{digits}x}"
+
+
+def readable(dtype: str, bits: int) -> str:
+    """The pattern and its value: 0x3c00 (1.0)."""
+    return f"{hexadecimal(dtype, bits)} ({decimal(FORMATS[dtype], bits) if dtype in FORMATS else bits})"
+
+
+def totals(units: Sequence[Unit], outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    """Add up the outcomes of each variant, in order of appearance; counterexamples keep their unit."""
+    rows: dict[Any, dict[str, Any]] = {}
+    for unit, outcome in zip(units, outcomes, strict=True):
+        v = unit.v
+        row = rows.setdefault(
+            (unit.flow, v),
+            {
+                "operator": BY_FLOW[unit.flow].name,
+                "dtype": v.dtype,
+                "arch": v.arch,
+                "overflow": "saturation" if v.saturate else "inf/nan",
+                "numerics": v.numerics,
+                "cases": 0,
+                "mismatches": 0,
+                "seconds": 0.0,
+                "examples": [],
+                "variant": v,
+                "flow": unit.flow,
+            },
+        )
+        row["cases"] += outcome.cases
+        row["mismatches"] += outcome.mismatches
+        row["seconds"] += outcome.seconds
+        row["examples"] = (row["examples"] + list(outcome.examples))[:3]
+    return sorted(rows.values(), key=lambda row: [op.flow for op in BY_FLOW.values()].index(row["flow"]))
+
+
+def _relevant(steps: Sequence[Step], index: int) -> list[Step]:
+    """Of a row's steps, those that are not of another element."""
+    return [s for s in steps if "[" not in s.name or f"[{index}]" in s.name]
+
+
+def explain(row: dict[str, Any], example: Example, provider: Provider) -> dict[str, Any]:
+    """Describe one counterexample: inputs, both results and both sides' steps, as text.
+
+    The reference's steps are all of its intermediate values. The kernel is machine code: its steps are what the
+    provider can observe from outside (see `NativeKernels.steps`), its result last.
+    """
+    v, dtype = row["variant"], row["variant"].dtype
+    _, trace = judge.scalar(row["flow"], v, example.inputs, example.last)
+    observe = getattr(provider, "steps", None)
+    kernel = list(observe(row["flow"], v, example)) if observe else []
+    kernel.append(Step("result", example.got, "", dtype))
+    one = (lambda a: a[example.index]) if example.last is not None else (lambda a: a)
+    found: dict[str, Any] = {
+        "inputs": [readable(dtype, one(a)) for a in example.inputs],
+        "kernel": readable(dtype, example.got),
+        "reference": readable(dtype, example.want),
+        "reference_steps": [[s.name, readable(s.format, s.bits)] for s in _relevant(trace, example.index)],
+        "kernel_steps": [[s.name, readable(s.format, s.bits)] for s in kernel],
+    }
+    if example.last is not None:
+        found |= {"row": [[hexadecimal(dtype, b) for b in a] for a in example.inputs], "index": example.index}
+        found["dim"] = "last" if example.last else "not last"
+    return found
+
+
+def as_json(rows: Sequence[dict[str, Any]], provider: Provider, **about: Any) -> dict[str, Any]:
+    """The whole result as plain data; `about` (level, seconds, ...) comes first."""
+    results = []
+    for row in rows:
+        fields = {k: x for k, x in row.items() if k not in ("variant", "flow", "examples")}
+        fields["seconds"] = round(row["seconds"], 3)
+        results.append({**fields, "examples": [explain(row, e, provider) for e in row["examples"]]})
+    cases, wrong = (sum(row[k] for row in rows) for k in ("cases", "mismatches"))
+    return {**about, "cases": cases, "mismatches": wrong, "results": results}
+
+
+def explanation_lines(row: dict[str, Any], found: dict[str, Any]) -> list[str]:
+    """One counterexample as lines of text."""
+    where = f"{row['operator']} {row['dtype']} {row['arch']} {row['overflow']} {row['numerics']}"
+    if "dim" in found:
+        where += f", row of {len(found['row'][0])}, dim {found['dim']}, element {found['index']}"
+    lines = [where, f"  inputs     {', '.join(found['inputs'])}", "  reference, step by step"]
+    width = max(len(name) for name, _ in found["reference_steps"] + found["kernel_steps"])
+    lines += [f"    {name:<{width}}  {text}" for name, text in found["reference_steps"]]
+    lines.append("  kernel, as far as it can be observed")
+    return lines + [f"    {name:<{width}}  {text}" for name, text in found["kernel_steps"]]
