@@ -12,6 +12,7 @@ from typing import Any
 
 from _cffi_backend import FFI  # type: ignore[import-untyped]
 
+from emu import config
 from emu.runtime import errors, threads
 from emu.status import AclnnStatus, Status
 
@@ -43,6 +44,8 @@ def serve(link: int, host: bool) -> None:
     needs()
     if not host:
         _own_process()
+    # A bad EMU_SOC and the like is said now: aclrtSetDevice would be the next to meet it.
+    config.current()
     from emu.sdk.slots import function_for
 
     count, functions, slots = int(words[1]), ffi.cast("char **", words[2]), ffi.cast("void **", words[3])

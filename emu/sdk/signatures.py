@@ -86,7 +86,6 @@ aclError aclrtStreamGetPriority(aclrtStream stream, out uint32_t *priority)
 aclError aclrtStreamGetFlags(aclrtStream stream, out uint32_t *flags)
 aclError aclrtGetStreamAvailableNum(out uint32_t *streamCount)
 aclError aclrtSetOpExecuteTimeOut(uint32_t timeout)
-aclError aclrtSetOpExecuteTimeOutWithMs(uint32_t timeout)
 aclError aclrtSetOpExecuteTimeOutV2(uint64_t timeout, out uint64_t *actualTimeout)
 aclError aclrtGetOpExecuteTimeout(out uint32_t *timeout)
 aclError aclrtSetOpWaitTimeout(uint32_t timeout)
@@ -199,7 +198,7 @@ ABSENT = (
     "aclrtSetStreamConfigOpt", "aclrtSetStreamAttribute", "aclrtGetStreamAttribute", "aclrtMemFlush", "aclrtMemInvalidate",
     "aclrtMemcpyBatch", "aclrtMemcpyBatchV2", "aclrtMemcpyBatchAsync", "aclrtMemcpyBatchAsyncV2", "aclrtReserveMemAddress",
     "aclrtReleaseMemAddress", "aclrtMallocPhysical", "aclrtFreePhysical", "aclrtMapMem", "aclrtUnmapMem",
-    "aclrtMemGetAllocationGranularity", "aclrtMemPoolDestroy", "aclrtMemPoolSetAttr", "aclrtMemPoolGetAttr",
+    "aclrtMemGetAllocationGranularity", "aclrtSetOpExecuteTimeOutWithMs", "aclrtMemPoolDestroy", "aclrtMemPoolSetAttr", "aclrtMemPoolGetAttr",
 )  # fmt: skip
 
 

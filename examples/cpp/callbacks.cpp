@@ -46,10 +46,12 @@ int main() {
   seen.values = host;
   CHECK(aclrtMemcpyAsync(device, bytes, host, bytes, ACL_MEMCPY_HOST_TO_DEVICE, stream));
   CHECK(aclnnSeluBackwardGetWorkspaceSize(tensor, tensor, tensor, &size, &executor));  // in place
-  CHECK(aclnnSeluBackward(nullptr, size, executor, stream));
+  Workspace *workspace = new Workspace(size);
+  CHECK(aclnnSeluBackward(workspace->get(), size, executor, stream));
   CHECK(aclrtMemcpyAsync(host, bytes, device, bytes, ACL_MEMCPY_DEVICE_TO_HOST, stream));
   CHECK(aclrtLaunchHostFunc(stream, Look, &seen));
   CHECK(aclrtSynchronizeStream(stream));
+  delete workspace;
   const float expected = 2.0f * 1.0507009873554804934f;
   EXPECT(seen.calls == 1 && seen.first == expected);
 

@@ -54,6 +54,26 @@ class DeviceBuffer {
   size_t bytes_;
 };
 
+// The workspace that phase 1 asked for; it must live until the stream has run the kernels.
+class Workspace {
+ public:
+  explicit Workspace(uint64_t size) : size_(size) {
+    if (size > 0) CHECK(aclrtMalloc(&data_, size, ACL_MEM_MALLOC_HUGE_FIRST));
+  }
+  ~Workspace() {
+    if (data_ != nullptr) aclrtFree(data_);
+  }
+  Workspace(const Workspace &) = delete;
+  Workspace &operator=(const Workspace &) = delete;
+
+  void *get() const { return data_; }
+  uint64_t size() const { return size_; }
+
+ private:
+  void *data_ = nullptr;
+  uint64_t size_;
+};
+
 // A contiguous FLOAT tensor over device memory.
 inline aclTensor *FloatTensor(const std::vector<int64_t> &shape, void *data) {
   aclTensor *tensor =

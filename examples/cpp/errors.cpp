@@ -37,17 +37,19 @@ int main() {
   EXPECT(size == 123 && executor == nullptr);  // a refused phase 1 touches nothing
 
   CHECK(aclnnSeluBackwardGetWorkspaceSize(floats, floats, floats, &size, &executor));
-  CHECK(aclnnSeluBackward(nullptr, size, executor, nullptr));
-  EXPECT(aclnnSeluBackward(nullptr, size, executor, nullptr) == ACLNN_ERR_INNER);  // the executor is spent
-  CHECK(aclrtSynchronizeStream(nullptr));                                          // the default stream
+  Workspace *workspace = new Workspace(size);
+  CHECK(aclnnSeluBackward(workspace->get(), size, executor, nullptr));
+  EXPECT(aclnnSeluBackward(workspace->get(), size, executor, nullptr) == ACLNN_ERR_INNER);  // the executor is spent
+  CHECK(aclrtSynchronizeStream(nullptr));                                                   // the default stream
 
   // A host pointer given as a device tensor: phase 2 is submitted, the fault comes out at the synchronisation.
   aclTensor *wrong = FloatTensor({16}, host);
   CHECK(aclnnSeluBackwardGetWorkspaceSize(floats, wrong, floats, &size, &executor));
-  CHECK(aclnnSeluBackward(nullptr, size, executor, nullptr));
+  CHECK(aclnnSeluBackward(workspace->get(), size, executor, nullptr));
   EXPECT(aclrtSynchronizeStream(nullptr) != 0);
   std::printf("%s\n", aclGetRecentErrMsg());
 
+  delete workspace;
   CHECK(aclDestroyTensor(floats));
   CHECK(aclDestroyTensor(halves));
   CHECK(aclDestroyTensor(wrong));

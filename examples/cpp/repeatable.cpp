@@ -19,10 +19,11 @@ int main() {
     aclOpExecutor *executor = nullptr;
     CHECK(aclnnLogSigmoidBackwardGetWorkspaceSize(grad, self, buffer, out, &size, &executor));
     CHECK(aclSetAclOpExecutorRepeatable(executor));
-    CHECK(aclnnLogSigmoidBackward(nullptr, size, executor, stream));
+    Workspace workspace(size);
+    CHECK(aclnnLogSigmoidBackward(workspace.get(), size, executor, stream));
     CHECK(aclSetOutputTensorAddr(executor, 0, out, second.get()));
     CHECK(aclSetInputTensorAddr(executor, 0, grad, first.get()));  // the first result is the second gradient
-    CHECK(aclnnLogSigmoidBackward(nullptr, size, executor, stream));
+    CHECK(aclnnLogSigmoidBackward(workspace.get(), size, executor, stream));
     CHECK(aclrtSynchronizeStream(stream));
     CHECK(aclDestroyAclOpExecutor(executor));
 

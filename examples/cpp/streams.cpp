@@ -1,15 +1,19 @@
 // Two streams and events: the second stream waits for the first one's result, and the host measures nothing but the end.
+#include <memory>
+
 #include "aclnnop/aclnn_selu_backward.h"
 #include "common.h"
 
 namespace {
 
-void Backward(const aclTensor *grad, const aclTensor *result, aclTensor *out, aclrtStream stream) {
+// Both phases; the workspace that comes back must live until the stream has been synchronised.
+std::unique_ptr<Workspace> Backward(const aclTensor *grad, const aclTensor *result, aclTensor *out, aclrtStream stream) {
   uint64_t size = 0;
   aclOpExecutor *executor = nullptr;
   CHECK(aclnnSeluBackwardGetWorkspaceSize(grad, result, out, &size, &executor));
-  EXPECT(size == 0);
-  CHECK(aclnnSeluBackward(nullptr, size, executor, stream));
+  std::unique_ptr<Workspace> workspace(new Workspace(size));
+  CHECK(aclnnSeluBackward(workspace->get(), size, executor, stream));
+  return workspace;
 }
 
 }  // namespace
@@ -31,10 +35,10 @@ int main() {
     aclTensor *out = FloatTensor(shape, last.get());
 
     CHECK(aclrtRecordEvent(begin, producer));
-    Backward(grad, grad, between, producer);  // 1 * scale
+    auto first = Backward(grad, grad, between, producer);  // 1 * scale
     CHECK(aclrtRecordEvent(ready, producer));
     CHECK(aclrtStreamWaitEvent(consumer, ready));  // without this line the next launch may read too early
-    Backward(between, grad, out, consumer);  // scale * scale
+    auto second = Backward(between, grad, out, consumer);  // scale * scale
     CHECK(aclrtSynchronizeStream(consumer));
 
     const float scale = 1.0507009873554804934f;

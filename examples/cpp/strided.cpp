@@ -26,11 +26,9 @@ int main() {
     aclOpExecutor *executor = nullptr;
     CHECK(aclnnSoftmaxBackwardGetWorkspaceSize(grad, output, 1, out, &size, &executor));
     EXPECT(size > 0);  // dense copies of the strided tensors live in the workspace
-    void *workspace = nullptr;
-    CHECK(aclrtMalloc(&workspace, size, ACL_MEM_MALLOC_HUGE_FIRST));
-    CHECK(aclnnSoftmaxBackward(workspace, size, executor, stream));
+    Workspace workspace(size);
+    CHECK(aclnnSoftmaxBackward(workspace.get(), workspace.size(), executor, stream));
     CHECK(aclrtSynchronizeStream(stream));
-    CHECK(aclrtFree(workspace));
 
     // y * (g - sum(y * g)): row 0 has y = (0.5, 0.25, 0.25), sum 2; row 1 has y = (0.25, 0.25, 0.5), sum 2.75.
     const std::vector<float> expected = {-0.5f, 0.0f, 0.5f, -0.4375f, -0.1875f, 0.625f};
