@@ -146,12 +146,12 @@ def rows(flow: str, v: Variant, last: bool) -> Kernel:
         name = _kernel_name(flow, plan.key)
 
         def pyfunc() -> tuple[Any, int]:
-            from . import rows as templates
+            from . import columns
+            from . import rows as rows_
 
-            template = templates.along_last if last else templates.along_other
-            scalars = plan.scalars()
-            made = template(name, plan.inputs, plan.dtype, plan.saturate, plan.order, plan.maximum, scalars)
-            return made, 1 if last else templates.COLUMNS
+            if last:
+                return rows_.along_last(name, plan), 1
+            return columns.along_other(name, plan), columns.COLUMNS
 
         return _by_name(name, pyfunc, lambda: ((), None))
 

@@ -58,8 +58,9 @@ def body_of(name: str, body: Any) -> Any:
     It stays a function of its own (LLVM knows nothing of the mode and could move arithmetic across the switch), under
     a symbol that is unique among all cached kernels: the linker of the JIT takes the first of two equal names.
     """
-    body.__name__ = body.__qualname__ = name + "_body"
-    return register_jitable(error_model="numpy", boundscheck=False, _nrt=False)(body)
+    body.__name__ = body.__qualname__ = name
+    # forceinline is given because a callee would otherwise inherit it.
+    return register_jitable(forceinline=False, error_model="numpy", boundscheck=False, _nrt=False)(body)
 
 
 def guarded(body: Any) -> Any:
@@ -130,4 +131,4 @@ def elementwise(name: str, tile: Any, inputs: tuple[str, ...], output: str, tabl
             if stream:
                 store_fence()
 
-    return guarded(body_of(name, body))
+    return guarded(body_of(name + "_body", body))

@@ -1,9 +1,14 @@
 """Sums in a fixed order over scratch memory: the orders of the NPU's reductions.
 
-The order decides the last bits, so it must not depend on threads, CPU or strides. Names: T adds neighbours in 64 lanes,
-H halves, F folds blocks of 64, K folds a large block, N adds neighbours over a power of two.
+The order decides the last bits, so it must not depend on threads, CPU or strides. With v[i] the items:
+    T  padded with +0 to 64 lanes, then neighbours are added, six times
+    H  P = largest power of two <= n; the tail is added onto the head, then halves onto halves
+    F  T for n <= 64; tail onto head and T for n <= 128; else blocks of 64, of which those past the largest power of two
+       below their number are added onto the first ones, each block by T, and F of the results
+    K  for one size only: tail onto head as in H, 128 vectors of 64 lanes folded by 16s and then halved, T of the last
+    N  neighbours, over a power of two of items
 
-`Orders(kind)` holds them for FLOAT ("f32") or DOUBLE ("f64"). Scratch is overwritten.
+Padding with -0.0 changes no sum (x + -0.0 is x, for +0 and -0 as well), so a tail is padded with it to full lines.
 """
 
 from __future__ import annotations
@@ -12,15 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from .bits import inline, load, offset, store
+from .bits import add64, fill64, inline, load, offset, store, sum_pairs
 
-#: Thresholds of dav_3510 along the last dim: H up to the first, F up to the second, blocks of the third beyond.
-#: DOUBLE has those of FLOAT [assumed: softmax_f64].
+#: Thresholds of dav_3510 along the last dim by bytes per element: H up to the first, F up to the second, K on blocks of
+#: the third beyond. DOUBLE has those of FLOAT [assumed: softmax_f64].
 LAST_LIMITS = {4: (8, 10512, 10464), 8: (8, 10512, 10464), 2: (16, 16384, 15712)}
 #: ... and along any other dim: H up to this many rows, blocks of 128 rows beyond [assumed: wide_tile].
 COLUMN_LIMIT = {4: 165, 8: 165, 2: 123}
 COLUMN_BLOCK = 128
-#: A power of two of blocks is summed through one partial sum per bit.
+#: N runs through one partial sum per bit of the number of items.
 LEVELS = 40
 
 
@@ -43,103 +48,91 @@ def up_to(n):  # type: ignore[no-untyped-def]
 
 
 class Orders:
-    """The orders for one element type; each takes (pointer, count) and returns the sum."""
+    """The orders for one element type ("f32" or "f64"). x is scratch of whole 64-item lines and is overwritten."""
 
     def __init__(self, kind: str) -> None:
         self.get = get = load[kind]
         self.put = put = store[kind]
         self.size = size = 8 if kind == "f64" else 4
         self.zero = zero = np.float64(0.0) if kind == "f64" else np.float32(0.0)
+        minus_zero = -zero
+        self.add = add = add64(kind)
+        self.fill = fill64(kind)
+        self.register = register = sum_pairs(kind, 64, True)
+        halve16 = sum_pairs(kind, 16, False)
+        line = 64 * size
+        self.line = line
 
         @inline
-        def add(x, to, frm, n):  # type: ignore[no-untyped-def]
-            # x[to + i] += x[frm + i] for i < n; the ranges do not overlap.
-            for i in range(n):
-                put(x, to + i, get(x, to + i) + get(x, frm + i))
+        def pad(x, n, to, value):  # type: ignore[no-untyped-def]
+            for i in range(n, to):
+                put(x, i, value)
 
         @inline
-        def pairs(x, n):  # type: ignore[no-untyped-def]
-            for i in range(n):
-                put(x, i, get(x, 2 * i) + get(x, 2 * i + 1))
-
-        @inline
-        def register(x):  # type: ignore[no-untyped-def]
-            pairs(x, 32)
-            pairs(x, 16)
-            pairs(x, 8)
-            pairs(x, 4)
-            pairs(x, 2)
-            return get(x, 0) + get(x, 1)
-
-        @inline
-        def padded(x, n):  # type: ignore[no-untyped-def]
-            for i in range(n, 64):
-                put(x, i, zero)
-            return register(x)
-
-        @inline
-        def halving(x, n):  # type: ignore[no-untyped-def]
-            p = up_to(n)
-            add(x, 0, p, n - p)
-            h = p >> 1
-            while h > 0:
-                add(x, 0, h, h)
-                h >>= 1
-            return get(x, 0)
+        def halving16(x, n):  # type: ignore[no-untyped-def]
+            """H for n <= 16."""
+            pad(x, n, 16, minus_zero)
+            return halve16(x)
 
         @inline
         def short_fold(x, n):  # type: ignore[no-untyped-def]
-            # F for n <= 128.
+            """F for n <= 128."""
             if n > 64:
-                add(x, 0, 64, n - 64)
-                return register(x)
-            return padded(x, n)
+                pad(x, n, 128, minus_zero)
+                add(x, offset(x, line))
+            else:
+                pad(x, n, 64, zero)
+            return register(x)
 
         @inline
-        def fold(x, n):  # type: ignore[no-untyped-def]
+        def fold(x, n, sums):  # type: ignore[no-untyped-def]
+            """F for n <= 16384; sums is scratch of 128 items."""
             if n <= 128:
                 return short_fold(x, n)
             blocks = (n + 63) >> 6
+            pad(x, n, blocks << 6, minus_zero)
             f = below(blocks)
-            add(x, 0, f << 6, n - (f << 6))
+            for j in range(blocks - f):
+                add(offset(x, j * line), offset(x, (f + j) * line))
             for j in range(f):
-                # n <= 16384, so f <= 128: one more fold ends it. Slot j is never read again: j <= 64*j.
-                put(x, j, register(offset(x, (j << 6) * size)))
-            return short_fold(x, f)
+                put(sums, j, register(offset(x, j * line)))
+            # At most 256 blocks, so at most 128 sums: one more step ends it.
+            return short_fold(sums, f)
 
         @inline
         def large_block(x, n):  # type: ignore[no-untyped-def]
-            p = up_to(n)
-            add(x, 0, p, n - p)
-            v = p >> 6
-            while v >= 16:
-                for j in range(v >> 4):
-                    base = offset(x, (j << 10) * size)
-                    add(base, 0, 512, 512)
-                    add(base, 0, 256, 256)
-                    add(base, 0, 128, 128)
-                    add(base, 0, 64, 64)
-                    for i in range(64):
-                        put(x, (j << 6) + i, get(base, i))
-                v >>= 4
-            h = v >> 1
-            while h > 0:
-                add(x, 0, h << 6, h << 6)
-                h >>= 1
+            """K for 8192 <= n < 16384."""
+            lines = (n + 63) >> 6
+            pad(x, n, lines << 6, minus_zero)
+            for j in range(lines - 128):
+                add(offset(x, j * line), offset(x, (128 + j) * line))
+            for j in range(8):
+                base = offset(x, 16 * j * line)
+                for i in range(8):
+                    add(offset(base, i * line), offset(base, (i + 8) * line))
+                for i in range(4):
+                    add(offset(base, i * line), offset(base, (i + 4) * line))
+                for i in range(2):
+                    add(offset(base, i * line), offset(base, (i + 2) * line))
+                add(base, offset(base, line))
+            for i in range(4):
+                add(offset(x, 16 * i * line), offset(x, 16 * (i + 4) * line))
+            for i in range(2):
+                add(offset(x, 16 * i * line), offset(x, 16 * (i + 2) * line))
+            add(x, offset(x, 16 * line))
             return register(x)
 
         @inline
         def push(stack, j, x):  # type: ignore[no-untyped-def]
-            # N over a power of two of values that arrive in order: merge as long as the left neighbour is complete.
+            """N, item j of a power of two of items that arrive in order: merge while the left neighbour is complete."""
             level = 0
             while (j >> level) & 1:
                 x = get(stack, level) + x
                 level += 1
             put(stack, level, x)
 
-        self.add: Any = add
-        self.register: Any = register
-        self.halving: Any = halving
+        self.pad: Any = pad
+        self.halving16: Any = halving16
         self.fold: Any = fold
         self.large_block: Any = large_block
         self.push: Any = push

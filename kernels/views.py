@@ -136,7 +136,7 @@ def cast(name: str, src: str, dst: str, mode: str, to_int: str) -> Any:
         for i in range(start, stop):
             write(out, i, D(read(in0, i)))
 
-    return guarded(body_of(name, body))
+    return guarded(body_of(name + "_body", body))
 
 
 def strided_copy(name: str, itemsize: int) -> Any:
@@ -181,4 +181,4 @@ def strided_copy(name: str, itemsize: int) -> Any:
                     move(offset(p, j * to_step), offset(q, j * frm_step))
             i += n
 
-    return guarded(body_of(name, body))
+    return guarded(body_of(name + "_body", body))

@@ -33,7 +33,7 @@ class RowPlan(NamedTuple):
     key: as in Plan, plus whether the dim is last.
     inputs: number of inputs. dtype: of all tensors. saturate: of the final rounding.
     order: order of the sum, "lanes64", "sequential" or "tree" (dav_3510).
-    maximum: whether the flow needs the maximum first.
+    maximum: whether the flow needs the maximum first. heavy: whether term or last_step contains an exp.
     scalars: makes the jitable (prepare, term, finish, last_step) of `rows`.
     """
 
@@ -43,4 +43,5 @@ class RowPlan(NamedTuple):
     saturate: bool
     order: str
     maximum: bool
+    heavy: bool
     scalars: Callable[[], tuple[Any, Any, Any, Any]]

@@ -71,7 +71,7 @@ def softmax_backward(v: Variant, last: bool) -> RowPlan:
     saturate = v.saturate and v.dtype != "FLOAT"
     order = _order(v, last)
     return RowPlan(
-        _key(steps, v, order, saturate, last), 2, v.dtype, saturate, order, False,
+        _key(steps, v, order, saturate, last), 2, v.dtype, saturate, order, False, False,
         lambda: (_same, _product, _same, gradient),
     )  # fmt: skip
 
@@ -96,7 +96,7 @@ def log_softmax_backward(v: Variant, last: bool) -> RowPlan:
 
         return _same, term, _same, gradient
 
-    return RowPlan(_key("ftz" if flush else "sub", v, order, saturate, last), 2, v.dtype, saturate, order, False, scalars)
+    return RowPlan(_key("ftz" if flush else "sub", v, order, saturate, last), 2, v.dtype, saturate, order, False, True, scalars)
 
 
 def _double() -> Any:
@@ -132,7 +132,7 @@ def softmax(v: Variant, last: bool) -> RowPlan:
 
         return _same, term, _same, share
 
-    return RowPlan(_key("ftz" if flush else "sub", v, order, saturate, last), 1, v.dtype, saturate, order, True, scalars)
+    return RowPlan(_key("ftz" if flush else "sub", v, order, saturate, last), 1, v.dtype, saturate, order, True, True, scalars)
 
 
 def log_softmax(v: Variant, last: bool) -> RowPlan:
@@ -164,4 +164,4 @@ def log_softmax(v: Variant, last: bool) -> RowPlan:
         return prepare, term, log, share
 
     steps = ("ftz" if flush else "sub") + ("_satmax" if cast and v.saturate else "")
-    return RowPlan(_key(steps, v, order, saturate, last), 1, v.dtype, saturate, order, True, scalars)
+    return RowPlan(_key(steps, v, order, saturate, last), 1, v.dtype, saturate, order, True, True, scalars)
