@@ -40,7 +40,28 @@ def test_to_half_saturates(npu):
 
 
 def test_sizes_of_types(npu):
-    wanted = {0: 4, 1: 2, 2: 1, 3: 4, 4: 1, 6: 2, 7: 2, 8: 4, 9: 8, 10: 8, 11: 8, 12: 1, 16: 8, 17: 16, 27: 2, 33: 4, -1: 0, 13: 0, 5: 0, 99: 0}
+    wanted = {
+        0: 4,
+        1: 2,
+        2: 1,
+        3: 4,
+        4: 1,
+        6: 2,
+        7: 2,
+        8: 4,
+        9: 8,
+        10: 8,
+        11: 8,
+        12: 1,
+        16: 8,
+        17: 16,
+        27: 2,
+        33: 4,
+        -1: 0,
+        13: 0,
+        5: 0,
+        99: 0,
+    }
     assert {code: npu.acl.data_type_size(code) for code in wanted} == wanted
 
 

@@ -251,7 +251,9 @@ def test_a_forked_child_gets_errors_and_the_parent_goes_on(schedule):
 
 
 def test_a_fork_before_the_first_device_is_harmless():
-    work = "s = (acl.rt.set_device(0), acl.rt.create_stream()[0])[1]; print(acl.rt.synchronize_stream(s), acl.rt.reset_device(0), flush=True)"
+    work = (
+        "s = (acl.rt.set_device(0), acl.rt.create_stream()[0])[1]; print(acl.rt.synchronize_stream(s), acl.rt.reset_device(0), flush=True)"
+    )
     code = FORK.format(before="acl.rt.get_device_count()", child=work, after=work)
     assert good(code) == ["0 0", "0 0"]
     code = FORK.format(before=f"acl.init(); {work}", child=work, after=work)
