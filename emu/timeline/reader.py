@@ -101,7 +101,7 @@ def problems(trace: Trace) -> list[str]:
             named.add((e["pid"], e["tid"]))
         elif kind == "s":
             starts[e["id"]] = e
-        elif kind == "f" and (e["id"] not in starts or starts[e["id"]]["ts"] > e["ts"] + 1e-9 and trace.clock == "wall"):
+        elif kind == "f" and (e["id"] not in starts or (trace.clock == "wall" and starts[e["id"]]["ts"] > e["ts"] + 1e-9)):
             found.append(f"event {n}: arrow {e['id']} ends before it starts")
     for pid, tid in {(e["pid"], e["tid"]) for e in trace.slices()}:
         if pid not in layers or (pid, tid) not in named:

@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
-from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,15 +24,15 @@ from emu.timeline import events
 if TYPE_CHECKING:
     from emu.runtime.stream import Stream
 
-#: Lines that are collected before they are written.
+#: Tasks and calls that are collected before they are written.
 CHUNK = 1024
 
-# One queued task: a list, because it is made at every launch.
-STATE, STREAM, TASK, NUMBER, TASK_ID, THREAD, ISSUED, ISSUED_WALL, BEGIN, END, BEGIN_WALL, END_WALL, CALLED, ABOUT = range(14)
+# One queued task: a list, because one is made at every launch.
+STATE, ROW, TASK, THREAD, ISSUED_WALL, BEGIN, END, BEGIN_WALL, END_WALL, ABOUT = range(10)
 WAITING, DONE, DROPPED = range(3)
 Entry = list[Any]
 
-#: Host calls that queue something and report nothing else: their names in the CANN layer.
+#: What the host calls to queue what is no launch, and what the device calls it.
 _CALLS = {
     "memcpy": "aclrtMemcpyAsync",
     "memset": "aclrtMemsetAsync",
@@ -41,6 +40,31 @@ _CALLS = {
     "event wait": "aclrtStreamWaitEvent",
 }
 _TASK_TYPES = {"memcpy": "MEMCPY_ASYNC", "memset": "MEMSET_ASYNC", "event record": "EVENT_RECORD", "event wait": "EVENT_WAIT"}
+_clock = time.perf_counter_ns
+#: The last three digits of a number of ns as a fraction of µs: formatting floats would take most of the recorder's time.
+_PARTS = [f".{k:03d}" for k in range(1000)]
+_ARROW = ',\n{"ph":"s","name":"HostToDevice","cat":"HostToDevice","id":'
+
+
+class _Row:
+    """One stream: what waits in it, and what its lines begin with."""
+
+    __slots__ = ("arrow", "core", "heads", "last_wall", "named", "pid", "queue", "tasks", "tid")
+
+    def __init__(self, stream: Stream) -> None:
+        device = stream.context.device
+        self.pid = events.HARDWARE + device.index
+        self.tid = stream.id
+        self.arrow = f',"name":"HostToDevice","cat":"HostToDevice","pid":{self.pid},"tid":{self.tid},"ts":'
+        self.core = "AI_VECTOR_CORE" if device.profile.vector_cores else "AI_CORE"
+        self.queue: deque[Entry] = deque()
+        #: Tasks written so far.
+        self.tasks = 0
+        #: Wall time at which its present task began, or its last one ended.
+        self.last_wall = 0
+        self.named = False
+        #: By a cost's identity, which holds as long as the cost is kept here as well; by name where there is none.
+        self.heads: dict[str | int, tuple[Any, str]] = {}
 
 
 class Recorder(hooks.Hooks):
@@ -54,17 +78,16 @@ class Recorder(hooks.Hooks):
         self.path = Path(path)
         self._settings = settings
         self._simulated = self.clock == "simulated"
+        #: In the order in which the host did things; written up to the first task that has not run.
         self._pending: deque[Entry | tuple[Any, ...]] = deque()
-        self._queues: dict[Stream, deque[Entry]] = {}
+        self._ready = 0
+        self._rows: dict[Stream, _Row] = {}
         self._numbers = count(1)
-        self._task_ids: dict[Stream, count[int]] = {}
-        self._threads: dict[int, int] = {}
-        #: By a cost's identity, which holds as long as the cost is kept here as well; by name where there is none.
-        self._heads: dict[str | int, tuple[Any, str]] = {}
-        self._rows: set[tuple[int, int]] = set()
-        #: Where the next host call of a thread may be drawn, and where a stream's last item ended on the wall clock.
+        self._threads = count(1)
+        self._local = threading.local()
+        self._named: set[tuple[int, int]] = set()
+        #: Where the next host call of a thread may be drawn.
         self._drawn: dict[int, int] = {}
-        self._last_wall: dict[Stream, int] = {}
         self._lock = threading.Lock()
         self._file: events.File | None = None
         self._sim0 = self._wall0 = 0
@@ -77,9 +100,13 @@ class Recorder(hooks.Hooks):
 
         s = self._settings
         about = {
-            "emulated": True, "tool": f"aclnn-emu {__version__}", "clock": self.clock, "soc": s.soc, "host": s.host,
+            "emulated": True,
+            "tool": f"aclnn-emu {__version__}",
+            "clock": self.clock,
+            "soc": s.soc,
+            "host": s.host,
             "note": f"EMULATED {s.soc}: ts and dur are {self.clock} time in µs; a host call without time is drawn 1 ns long",
-        }  # fmt: skip
+        }
         self._file = events.File(self.path, about)
         self._sim0, self._wall0 = clock.now()
         hooks.install(self)
@@ -90,99 +117,97 @@ class Recorder(hooks.Hooks):
         for entry in self._pending:
             if type(entry) is list and entry[STATE] == WAITING:
                 entry[STATE] = DROPPED
-        self._flush()
         with self._lock:
             if self._file is not None:
+                self._write(self._file)
                 self._file.close()
                 self._file = None
 
     # -- what the runtime reports ----------------------------------------------------------------------------------------
 
     def _thread(self) -> int:
-        me = threading.get_ident()
-        number = self._threads.get(me)
-        if number is None:
-            number = self._threads.setdefault(me, len(self._threads) + 1)
+        """The number of the calling thread, in the order of first appearance."""
+        try:
+            number: int = self._local.number
+        except AttributeError:
+            number = self._local.number = next(self._threads)
         return number
 
     def enqueued(self, stream: Stream, task: Any) -> None:
-        called = True
-        if isinstance(task, Gate):
-            if not isinstance(task, (Record, Wait)):
-                return
-            called = False
-        elif task.name in _CALLS:
-            called = False
-        mine = self._queues.get(stream)
-        if mine is None:
-            mine = self._queues.setdefault(stream, deque())
-            self._task_ids[stream] = count(1)
-        entry = [
-            WAITING, stream, task, next(self._numbers), next(self._task_ids[stream]), self._thread(), task.issued_ns,
-            time.perf_counter_ns(), 0, 0, 0, 0, called, "",
-        ]  # fmt: skip
-        mine.append(entry)
+        row = self._rows.get(stream)
+        if row is None:
+            row = self._rows.setdefault(stream, _Row(stream))
+        if isinstance(task, Gate) and not isinstance(task, (Record, Wait)):
+            return  # nothing would report its end
+        entry = [WAITING, row, task, self._thread(), _clock(), 0, 0, 0, 0, ""]
+        row.queue.append(entry)
         self._pending.append(entry)
 
-    def _entry(self, stream: Stream, task: Any) -> Entry | None:
-        """The entry of a task that has run; those before it in its stream were passed over."""
-        mine = self._queues.get(stream)
-        while mine:
-            entry = mine.popleft()
-            if entry[TASK] is task:
-                return entry
-            if any(other[TASK] is task for other in mine):
-                entry[STATE] = DROPPED
-                continue
-            mine.appendleft(entry)
-            return None
-        return None
-
     def launched(self, stream: Stream, task: Any) -> None:
-        self._last_wall[stream] = time.perf_counter_ns()
+        row = self._rows.get(stream)
+        if row is not None:
+            row.last_wall = _clock()
 
     def finished(self, stream: Stream, task: Any) -> None:
         entry = self._entry(stream, task)
         if entry is None:
             return
+        row = entry[ROW]
         entry[END] = end = stream.sim_ns
         entry[BEGIN] = end - getattr(task, "cost_ns", 0)
-        entry[BEGIN_WALL] = self._last_wall.get(stream, 0)
-        entry[END_WALL] = self._last_wall[stream] = time.perf_counter_ns()
+        entry[BEGIN_WALL] = row.last_wall
+        entry[END_WALL] = row.last_wall = _clock()
+        self._done(entry)
+
+    def _entry(self, stream: Stream, task: Any) -> Entry | None:
+        """The entry of a task that has run; those before it in its stream were passed over. None: queued before the trace began."""
+        row = self._rows.get(stream)
+        if row is None or not row.queue:
+            return None
+        entry = row.queue.popleft()
+        if entry[TASK] is task:
+            return entry
+        row.queue.appendleft(entry)
+        if not any(other[TASK] is task for other in row.queue):
+            return None
+        while (entry := row.queue.popleft())[TASK] is not task:
+            entry[STATE] = DROPPED
+        return entry
+
+    def _done(self, entry: Entry) -> None:
         entry[STATE] = DONE
-        if len(self._pending) >= CHUNK:
-            self._flush()
+        self._ready += 1
+        if self._ready >= CHUNK and self._lock.acquire(False):
+            try:
+                if self._file is not None:
+                    self._write(self._file)
+            finally:
+                self._lock.release()
 
     def recorded(self, stream: Stream, record: Any) -> None:
-        self._passed(stream, record, record.sim_ns)
+        entry = self._entry(stream, record)
+        if entry is not None:
+            entry[BEGIN] = entry[END] = record.sim_ns
+            entry[BEGIN_WALL] = entry[END_WALL] = entry[ROW].last_wall = record.wall_ns
+            self._done(entry)
 
     def waited(self, stream: Stream, record: Any) -> None:
-        mine = self._queues.get(stream)
-        wait = next((e[TASK] for e in mine if isinstance(e[TASK], Wait) and e[TASK].record is record), None) if mine else None
-        if wait is not None:
-            self._passed(
-                stream,
-                wait,
-                wait.since_ns,
-                f',"waited_for_stream":{record.stream.id},"waited_for_device":{record.stream.context.device.index}',
-            )
-
-    def _passed(self, stream: Stream, gate: Any, since: int, about: str = "") -> None:
-        entry = self._entry(stream, gate)
-        if entry is None:
-            return
-        entry[BEGIN], entry[END], entry[ABOUT] = since, stream.sim_ns, about
-        entry[END_WALL] = time.perf_counter_ns()
-        entry[BEGIN_WALL] = self._last_wall.get(stream, entry[END_WALL]) if isinstance(gate, Wait) else entry[END_WALL]
-        self._last_wall[stream] = entry[END_WALL]
-        entry[STATE] = DONE
-        if len(self._pending) >= CHUNK:
-            self._flush()
+        row = self._rows.get(stream)
+        waits = (e[TASK] for e in row.queue) if row is not None else iter(())
+        wait = next((task for task in waits if isinstance(task, Wait) and task.record is record), None)
+        entry = self._entry(stream, wait)
+        if entry is not None and wait is not None:
+            row = entry[ROW]
+            entry[BEGIN], entry[END] = wait.since_ns, stream.sim_ns
+            entry[END_WALL] = _clock()
+            entry[BEGIN_WALL] = max(row.last_wall, entry[ISSUED_WALL])
+            row.last_wall = entry[END_WALL]
+            entry[ABOUT] = f',"waited_for_stream":{record.stream.id},"waited_for_device":{record.stream.context.device.index}'
+            self._done(entry)
 
     def called(self, name: str, began: tuple[int, int]) -> None:
-        self._pending.append(("call", self._thread(), name, *began, clock.host.ns, time.perf_counter_ns()))
-        if len(self._pending) >= CHUNK:
-            self._flush()
+        self._pending.append(("call", self._thread(), name, *began, clock.host.ns, _clock()))
+        self._ready += 1
 
     def allocated(self, memory: Any, block: Any) -> None:
         self._pending.append(("memory", block.device, memory.used, *clock.now()))
@@ -190,117 +215,156 @@ class Recorder(hooks.Hooks):
     freed = allocated
 
     def destroyed(self, obj: Any) -> None:
-        for entry in self._queues.pop(obj, ()):
+        row = self._rows.pop(obj, None)
+        for entry in row.queue if row is not None else ():
             entry[STATE] = DROPPED
 
     # -- writing ---------------------------------------------------------------------------------------------------------
 
-    def _flush(self) -> None:
-        """Write what is finished, up to the first task that is not."""
-        if not self._lock.acquire(False):
-            return
-        try:
-            if self._file is None:
-                return
-            pending = self._pending
-            lines: list[str] = []
-            while pending:
-                entry = pending[0]
-                if type(entry) is tuple:
-                    self._other(entry, lines)
-                elif entry[STATE] == WAITING:
+    def _write(self, file: events.File) -> None:
+        """Write what is finished, up to the first task that is not; call with the lock held."""
+        self._ready = 0
+        pending = self._pending
+        lines: list[str] = []
+        quick = self._simulated
+        while pending:
+            entry = pending[0]
+            if type(entry) is list:
+                state = entry[0]
+                if state == WAITING:
                     break
-                elif entry[STATE] == DONE:
-                    self._task(entry, lines)
-                pending.popleft()
-            self._file.write(lines)
-        finally:
-            self._lock.release()
+                if state == DONE:
+                    call = pending[1] if quick and len(pending) > 1 else None
+                    if type(call) is tuple and call[1] == entry[3] and self._launch(entry, call, lines):
+                        pending.popleft()
+                    else:
+                        self._task(entry, lines)
+            elif entry[0] == "call":
+                self._call(*entry[1:], lines)
+            else:
+                self._memory(entry, lines)
+            pending.popleft()
+        file.write(lines)
+
+    def _launch(self, entry: Entry, call: tuple[Any, ...], lines: list[str]) -> bool:
+        """What most of a trace consists of: a launch of an operator, simulated, with the call that queued it, as :meth:`_task` and
+        :meth:`_call` would write them. False where it is anything else."""
+        _, row, task, thread, _, begin, end, begin_wall, end_wall, _ = entry
+        kind, _, name, b_sim, b_wall, e_sim, e_wall = call if len(call) == 7 else ("", 0, "", 0, 0, 0, 0)
+        kept = row.heads.get(id(getattr(task, "cost", None)))
+        if kept is None or kind != "call" or (events.CANN, thread) not in self._named or not name.startswith("aclnn"):
+            return False
+        sim0, wall0 = self._sim0, self._wall0
+        start = self._drawn.get(thread, 0)
+        if start < b_sim:
+            start = b_sim
+        stop = start + events.LEAST_NS
+        if stop < e_sim:
+            stop = e_sim
+        self._drawn[thread] = stop
+        ts, dur, host, host_dur = begin - sim0, end - begin, start - sim0, stop - start
+        row.tasks += 1
+        number = str(next(self._numbers))
+        at = f"{ts // 1000}{_PARTS[ts % 1000]}"
+        host_at = f"{host // 1000}{_PARTS[host % 1000]}"
+        lines.append(
+            f'{kept[1]}{row.tasks},"connection_id":{number},"wall_ns":{begin_wall - wall0},"wall_dur_ns":{end_wall - begin_wall}}},'
+            f'"ts":{at},"dur":{dur // 1000}{_PARTS[dur % 1000]}}}{_ARROW}{number},"pid":1,"tid":{thread},"ts":{host_at}}},\n'
+            f'{{"ph":"f","bp":"e","id":{number}{row.arrow}{at}}},\n'
+            f'{{"ph":"X","name":"{name}","cat":"host","pid":1,"tid":{thread},"args":{{"sim_ns":{b_sim - sim0},"wall_ns":{b_wall - wall0},'
+            f'"wall_dur_ns":{e_wall - b_wall}}},"ts":{host_at},"dur":{host_dur // 1000}{_PARTS[host_dur % 1000]}}}'
+        )
+        return True
 
     def _task(self, entry: Entry, lines: list[str]) -> None:
-        _, stream, task, number, task_id, thread, issued, issued_wall, begin, end, begin_wall, end_wall, called, about = entry
-        device = stream.context.device.index
-        pid, tid = events.HARDWARE + device, stream.id
-        if (pid, tid) not in self._rows:
-            self._row(pid, tid, f"Stream {tid}", lines)
-        sim0, wall0 = self._sim0, self._wall0
-        sim_ts, sim_dur = (begin - sim0) / 1000, (end - begin) / 1000
-        wall_ts, wall_dur = (begin_wall - wall0) / 1000, (end_wall - begin_wall) / 1000
-        if self._simulated:
-            ts, dur, issue = sim_ts, sim_dur, (issued - sim0) / 1000
-            drawn = issued - clock.issue_ns if called else issued
-            start = max(self._drawn.get(thread, 0), drawn)
-            host_ts = (start - sim0) / 1000
-        else:
-            ts, dur, issue = wall_ts, wall_dur, (issued_wall - wall0) / 1000
-            start, host_ts = issued_wall, issue
+        _, row, task, thread, issued_wall, begin, end, begin_wall, end_wall, about = entry
         name = task.name
-        if not called:
-            self._call(thread, _CALLS[name], start, issued, issued, issued_wall, issued_wall, lines)
         cost = getattr(task, "cost", None)
-        kept = self._heads.get(name if cost is None else id(cost))
-        text = kept[1] if kept is not None else self._head(name, task, cost, stream)
-        lines.append(
-            events.SLICE
-            % (text, tid, task_id, number, issue, sim_ts, sim_dur, wall_ts, wall_dur, about, pid, tid, ts, dur)
-        )  # fmt: skip
-        if dur > 0 and name not in ("event record", "event wait"):
-            lines.append(events.FLOW % (number, thread, host_ts, number, pid, tid, ts))
+        kept = row.heads.get(name if cost is None else id(cost))
+        head = kept[1] if kept is not None else self._head(row, task, cost, lines)
+        if name in _CALLS:
+            self._call(thread, _CALLS[name], task.issued_ns, issued_wall, task.issued_ns, issued_wall, lines)
+            host = self._drawn[thread] - events.LEAST_NS
+        elif self._simulated:
+            # The call that queued it is drawn next: from its beginning, or from where the one before ends.
+            host = max(self._drawn.get(thread, 0), task.issued_ns - clock.issue_ns)
+        else:
+            host = issued_wall
+        sim, sim_dur, wall, wall_dur = begin - self._sim0, end - begin, begin_wall - self._wall0, end_wall - begin_wall
+        if self._simulated:
+            ts, dur, host = sim, sim_dur, host - self._sim0
+            other = f'"wall_ns":{wall},"wall_dur_ns":{wall_dur}'
+        else:
+            ts, dur, host = wall, wall_dur, host - self._wall0
+            other = f'"sim_ns":{sim},"sim_dur_ns":{sim_dur}'
+        row.tasks += 1
+        number = next(self._numbers)
+        at = f"{ts // 1000}{_PARTS[ts % 1000]}"
+        line = f'{head}{row.tasks},"connection_id":{number},{other}{about}}},"ts":{at},"dur":{dur // 1000}{_PARTS[dur % 1000]}}}'
+        if dur > 0 and name != "event wait":
+            line += (
+                f'{_ARROW}{number},"pid":1,"tid":{thread},"ts":{host // 1000}{_PARTS[host % 1000]}}},\n'
+                f'{{"ph":"f","bp":"e","id":{number}{row.arrow}{at}}}'
+            )
+        lines.append(line)
 
-    def _head(self, name: str, task: Any, cost: Any, stream: Stream) -> str:
-        args: dict[str, Any] = {
-            "Task Type": _TASK_TYPES.get(name, "AI_VECTOR_CORE" if stream.context.device.profile.vector_cores else "AI_CORE")
-        }
+    def _head(self, row: _Row, task: Any, cost: Any, lines: list[str]) -> str:
+        if not row.named:
+            row.named = True
+            self._name(row.pid, row.tid, f"Stream {row.tid}", lines)
+        name = task.name
+        args: dict[str, Any] = {"Task Type": _TASK_TYPES.get(name, row.core)}
+        category = "sync" if name.startswith("event") else "kernel"
         if cost is not None:
             args |= {
-                "Block Dim": cost.block_dim, "read bytes": cost.traffic.read, "written bytes": cost.traffic.written, "binds": cost.binds,
-            }  # fmt: skip
-        elif name == "memcpy":
-            args["bytes"] = task.nbytes * task.height
-        elif name == "memset":
-            args["bytes"] = task.count * len(task.pattern)
-        category = "sync" if name.startswith("event") else "kernel" if cost is not None else "copy"
-        text = events.head(name, category, args)
-        if name not in ("memcpy", "memset"):  # the sizes of copies vary without end
-            self._heads[name if cost is None else id(cost)] = cost, text
+                "Block Dim": cost.block_dim,
+                "read bytes": cost.traffic.read,
+                "written bytes": cost.traffic.written,
+                "binds": cost.binds,
+            }
+        elif name in ("memcpy", "memset"):  # their sizes vary without end: not kept
+            args["bytes"] = task.nbytes * task.height if name == "memcpy" else task.count * len(task.pattern)
+            return events.head(name, "copy", row.pid, row.tid, args)
+        text = events.head(name, category, row.pid, row.tid, args)
+        if len(row.heads) >= CHUNK:
+            row.heads.clear()
+        row.heads[name if cost is None else id(cost)] = cost, text
         return text
 
-    def _call(self, thread: int, name: str, start: int, b_sim: int, e_sim: int, b_wall: int, e_wall: int, lines: list[str]) -> None:
-        """A slice of the CANN layer from ``start`` on the trace's clock."""
-        if (events.CANN, thread) not in self._rows:
-            self._row(events.CANN, thread, f"Thread {thread}", lines)
-        zero = self._sim0 if self._simulated else self._wall0
-        end = max(start + events.LEAST_NS, e_sim if self._simulated else e_wall)
-        self._drawn[thread] = end
-        sim, wall = self._sim0, self._wall0
+    def _call(self, thread: int, name: str, b_sim: int, b_wall: int, e_sim: int, e_wall: int, lines: list[str]) -> None:
+        """A slice of the CANN layer, not before the last one of its thread has ended."""
+        if (events.CANN, thread) not in self._named:
+            self._name(events.CANN, thread, f"Thread {thread}", lines)
+        sim, wall = b_sim - self._sim0, b_wall - self._wall0
+        # The begin on both clocks: on the simulated one the call may be drawn later.
+        if self._simulated:
+            zero, begin, end, other = self._sim0, b_sim, e_sim, f'"sim_ns":{sim},"wall_ns":{wall},"wall_dur_ns":{e_wall - b_wall}'
+        else:
+            zero, begin, end, other = self._wall0, b_wall, e_wall, f'"sim_ns":{sim},"sim_dur_ns":{e_sim - b_sim}'
+        start = max(self._drawn.get(thread, 0), begin)
+        self._drawn[thread] = end = max(start + events.LEAST_NS, end)
+        ts, dur = start - zero, end - start
         lines.append(
-            events.CALL
-            % (
-                dumps(name), (b_sim - sim) / 1000, (e_sim - b_sim) / 1000, (b_wall - wall) / 1000, (e_wall - b_wall) / 1000, thread,
-                (start - zero) / 1000, (end - start) / 1000,
-            )
-        )  # fmt: skip
+            f'{{"ph":"X","name":"{name}","cat":"host","pid":1,"tid":{thread},"args":{{{other}}},'
+            f'"ts":{ts // 1000}{_PARTS[ts % 1000]},"dur":{dur // 1000}{_PARTS[dur % 1000]}}}'
+        )
 
-    def _other(self, entry: tuple[Any, ...], lines: list[str]) -> None:
-        if entry[0] == "call":
-            _, thread, name, b_sim, b_wall, e_sim, e_wall = entry
-            start = max(self._drawn.get(thread, 0), b_sim) if self._simulated else b_wall
-            self._call(thread, name, start, b_sim, e_sim, b_wall, e_wall, lines)
-            return
+    def _memory(self, entry: tuple[Any, ...], lines: list[str]) -> None:
         _, device, used, sim, wall = entry
         pid = events.HARDWARE + device
-        if (pid, 0) not in self._rows:
-            self._row(pid, 0, "Stream 0", lines)
-        lines.append(events.COUNTER % (used, pid, (sim - self._sim0 if self._simulated else wall - self._wall0) / 1000))
+        if not any(known == pid for known, _ in self._named):
+            self._name(pid, 0, "Stream 0", lines)
+        ts = (sim - self._sim0 if self._simulated else wall - self._wall0) / 1000
+        lines.append(f'{{"ph":"C","name":"HBM used","cat":"memory","args":{{"bytes":{used}}},"pid":{pid},"tid":0,"ts":{ts:.3f}}}')
 
-    def _row(self, pid: int, tid: int, name: str, lines: list[str]) -> None:
-        if not any(known == pid for known, _ in self._rows):
-            label = f"EMULATED {self._settings.soc}, {self.clock} time"
+    def _name(self, pid: int, tid: int, name: str, lines: list[str]) -> None:
+        if not any(known == pid for known, _ in self._named):
             device = pid - events.HARDWARE
             layer = "CANN" if pid == events.CANN else "Ascend Hardware" if device == 0 else f"Ascend Hardware {device}"
-            lines.append(events.layer(pid, layer, label, pid))
-        self._rows.add((pid, tid))
-        lines.append(events.row(pid, tid, name))
+            lines.append(events.layer(pid, layer, f"EMULATED {self._settings.soc}, {self.clock} time"))
+        if (pid, tid) not in self._named:
+            self._named.add((pid, tid))
+            lines.append(events.row(pid, tid, name))
 
 
 @contextmanager
