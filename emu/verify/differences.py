@@ -21,7 +21,7 @@ Bits = NDArray[Any]
 BASE = "dav_2201"
 OTHERS = ("dav_1001", "dav_2002", "dav_3002", "dav_3510", "document", "torch")
 CASES = 1 << 20
-ROW = 1024
+ROW = 1024  # elements of a row
 
 
 class Difference(NamedTuple):
@@ -34,16 +34,16 @@ class Difference(NamedTuple):
     counts: dict[str, int | None]
 
 
-def _inputs(op: Op, dtype: str) -> list[tuple[str, tuple[Bits, ...]]]:
+def _inputs(op: Op, dtype: str, cases: int) -> list[tuple[str, tuple[Bits, ...]]]:
     """Finite inputs: each 16-bit pattern with g = 1, and normal values of many scales."""
     rng = np.random.default_rng(2024)
     if op.rows:
-        shape = (CASES // ROW, ROW, 1)
+        shape = (cases // ROW, ROW, 1)
         x = rng.standard_normal(shape)
         y = np.exp(x) / np.exp(x).sum(axis=1, keepdims=True)
         second = np.log(y) if op.flow == "log_softmax_backward" else y
         arrays = (rng.standard_normal(shape), second) if op.inputs == 2 else (4 * x,)
-        return [(f"{CASES // ROW} rows of {ROW}, last dim", tuple(samples.values(dtype, a) for a in arrays))]
+        return [(f"{cases // ROW} rows of {ROW}, last dim", tuple(samples.values(dtype, a) for a in arrays))]
     sets: list[tuple[str, tuple[Bits, ...]]] = []
     if dtype in ("FLOAT16", "BF16"):
         every = samples.directed(dtype)
@@ -52,21 +52,26 @@ def _inputs(op: Op, dtype: str) -> list[tuple[str, tuple[Bits, ...]]]:
         label = "every finite value" + (", g = 1" if op.inputs == 2 else "")
         sets.append((label, (one, every) if op.inputs == 2 else (every,)))
     if op.inputs == 2 or dtype == "FLOAT":
-        x = rng.standard_normal(CASES) * 3
+        x = rng.standard_normal(cases) * 3
         # A forward result is at least -SA; what lies below is no output of Selu.
         second = np.where(x > 0, 1.0507 * x, 1.7581 * np.expm1(x)) if op.flow == "selu_backward" else x
-        arrays = (rng.standard_normal(CASES), second) if op.inputs == 2 else (x,)
+        arrays = (rng.standard_normal(cases), second) if op.inputs == 2 else (x,)
         sets.append(("random normal", tuple(samples.values(dtype, a) for a in arrays)))
     return sets
 
 
-def measure(dtypes: tuple[str, ...] = ("FLOAT", "FLOAT16", "BF16"), provider: Provider | None = None) -> list[Difference]:
-    """Count for every operator. The overflow mode is each architecture's default. "torch" is None without PyTorch."""
+def measure(
+    dtypes: tuple[str, ...] = ("FLOAT", "FLOAT16", "BF16"), provider: Provider | None = None, cases: int = CASES
+) -> list[Difference]:
+    """Count for every operator. The overflow mode is each architecture's default; "torch" is None without PyTorch.
+
+    `cases` is the number of random inputs, a multiple of 1,024; where a dtype has 16 bits, every pattern is tried too.
+    """
     kernels = provider or NativeKernels()
     lines = []
     for op in OPS:
         for dtype in dtypes:
-            for label, inputs in _inputs(op, dtype):
+            for label, inputs in _inputs(op, dtype, cases):
                 base = _compute(kernels, op, Variant(BASE, dtype, False), inputs)
                 counts: dict[str, int | None] = {}
                 for other in OTHERS:
