@@ -13,6 +13,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
+from emu import backend as _backend
 from emu import nnopbase, nnopbase_executor, opapi
 from emu.opdef.catalogue import OPERATORS
 from emu.runtime.errors import recent_message
@@ -36,3 +37,6 @@ __all__ = ["aclGetRecentErrMsg", *FUNCTIONS]
 def __getattr__(name: str) -> Any:
     known = ", ".join(op.name for op in OPERATORS)
     raise AttributeError(f"emu.aclnn has no {name}; declared operators: {known}")
+
+
+_backend.follow()

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,11 @@ class Config:
     #: EMU_CACHE_DIR: where compiled kernels are kept. Default: aclnn-emu in the user's cache directory.
     cache_dir: str = _option("EMU_CACHE_DIR", _user_cache)
 
+    #: EMU_BACKEND: "emulator", or "cann" to let emu.acl and emu.aclnn call real libraries (see :mod:`emu.cann`). Default emulator.
+    backend: str = _option("EMU_BACKEND", "emulator")
+    #: EMU_CANN_PATH: where the libraries of the backend "cann" are; empty: ASCEND_HOME_PATH and LD_LIBRARY_PATH say it.
+    cann_path: str = _option("EMU_CANN_PATH", "")
+
     def __post_init__(self) -> None:
         _expect(self.soc, str, "soc")
         profile(self.soc)
@@ -87,6 +93,8 @@ class Config:
         _check_host(self.host)
         _expect(self.strict_products, bool, "strict_products")
         _expect(self.cache_dir, (str, os.PathLike), "cache_dir")
+        _one_of("backend", self.backend, ("emulator", "cann"))
+        _expect(self.cann_path, (str, os.PathLike), "cann_path")
 
 
 def _expect(value: object, kind: type | tuple[type, ...], name: str) -> None:
@@ -150,6 +158,8 @@ def configure(**changes: Any) -> Config:
             near = get_close_matches(name, names, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
             raise TypeError(f"configure() has no option {name!r}: {hint}")
+    if "backend" in changes:
+        import_module("emu.backend")  # it has a word in the change, and carries it out
     old = current()
     new = replace(old, **changes)
     for guard in _guards:

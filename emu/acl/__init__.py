@@ -6,7 +6,10 @@ the code last; wrong argument types or counts raise TypeError. ``emu.install()``
 
 from __future__ import annotations
 
+from emu import backend as _backend
 from emu.acl import rt as rt
 from emu.acl import util as util
 from emu.acl._general import *  # noqa: F403
 from emu.acl.rt import get_soc_name as get_soc_name  # pyACL has aclrtGetSocName under acl
+
+_backend.follow()

@@ -37,6 +37,8 @@ class Entry(NamedTuple):
     function: Callable[..., Any]
     #: False where the C signature is not public as a whole: Python offers it, C cannot.
     c_known: bool
+    #: How many of the last inputs may be left out.
+    optional: int
 
     @property
     def inputs(self) -> list[Parameter]:
@@ -113,41 +115,46 @@ def entry(prototype: str, *, name: str = "acl.rt", returns: str = "aclError", op
         out = text.startswith("out ")
         ctype, _, parameter = text.removeprefix("out ").rpartition(" ")
         parameters.append(Parameter(ctype, parameter, out))
-    inputs = [p for p in parameters if not p.out]
+
+    def declare(function: F) -> F:
+        made = Entry(c_name, returns, tuple(parameters), f"{name}.{function.__name__}", function, c_known, optional)
+        ENTRIES[c_name] = made
+        return cast(F, checked(made, function))
+
+    return declare
+
+
+def checked(declared: Entry, function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function`` behind the argument checks of a declaration."""
+    full, inputs, optional = declared.python_name, declared.inputs, declared.optional
     ranges = [(_bounds(p.ctype) or (1, 0, 0))[:2] for p in inputs]
     count = len(inputs)
 
-    def declare(function: F) -> F:
-        full = f"{name}.{function.__name__}"
+    @wraps(declared.function)
+    def call(*args: Any) -> Any:
+        if len(args) == count:
+            for value, (low, high) in zip(args, ranges):  # noqa: B905  (strict= costs on the hot path)
+                if value.__class__ is not int or not low <= value <= high:
+                    break
+            else:
+                return function(*args)
+        return function(*parse(args))
 
-        @wraps(function)
-        def call(*args: Any) -> Any:
-            if len(args) == count:
-                for value, (low, high) in zip(args, ranges):  # noqa: B905  (strict= costs on the hot path)
-                    if value.__class__ is not int or not low <= value <= high:
-                        break
-                else:
-                    return function(*args)
-            return function(*parse(args))
+    def parse(args: tuple[Any, ...]) -> list[Any]:
+        if count - optional <= len(args) < count:
+            args += (None,) * (count - len(args))
+        if len(args) != count:
+            raise TypeError(f"{full} args parse failed: takes {count} arguments ({_list(inputs)}), got {len(args)}")
+        values = []
+        for value, parameter in zip(args, inputs, strict=True):
+            try:
+                values.append(_convert(parameter.ctype, value))
+            except (TypeError, ValueError, OverflowError) as error:
+                text = f"{full} args parse failed: {parameter.name} ({parameter.ctype}): {error}"
+                raise TypeError(text) from None
+        return values
 
-        def parse(args: tuple[Any, ...]) -> list[Any]:
-            if count - optional <= len(args) < count:
-                args += (None,) * (count - len(args))
-            if len(args) != count:
-                raise TypeError(f"{full} args parse failed: takes {count} arguments ({_list(inputs)}), got {len(args)}")
-            values = []
-            for value, parameter in zip(args, inputs, strict=True):
-                try:
-                    values.append(_convert(parameter.ctype, value))
-                except (TypeError, ValueError, OverflowError) as error:
-                    text = f"{full} args parse failed: {parameter.name} ({parameter.ctype}): {error}"
-                    raise TypeError(text) from None
-            return values
-
-        ENTRIES[c_name] = Entry(c_name, returns, tuple(parameters), full, function, c_known)
-        return cast(F, call)
-
-    return declare
+    return call
 
 
 def names(module: str) -> list[str]:
