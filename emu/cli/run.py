@@ -20,6 +20,10 @@ from emu.cli._errors import CommandError, usage
 Devices = Annotated[int | None, typer.Option("--devices", help="How many devices the machine has [EMU_DEVICES].")]
 Schedule = Annotated[str | None, typer.Option("--schedule", help="eager, async, lazy or shuffle:SEED [EMU_SCHEDULE].")]
 
+Trace = Annotated[Path | None, typer.Option("--trace", metavar="OUT.json", help="Write a timeline of the program [EMU_TRACE].")]
+Clock = Annotated[str | None, typer.Option("--clock", help="simulated or wall: what events and the timeline report [EMU_CLOCK].")]
+Host = Annotated[str | None, typer.Option("--host", help="Simulated host time of one call: none, cpp, python or µs [EMU_HOST].")]
+
 app = typer.Typer(add_completion=False)
 
 
@@ -32,11 +36,17 @@ def command(
     numerics: Numerics = None,
     schedule: Schedule = None,
     strict_products: Strict = None,
+    trace: Trace = None,
+    clock: Clock = None,
+    host: Host = None,
 ) -> None:
     """Run a Python script with `import acl` resolved to the emulator, or a program with its libraries. Options stand before it."""
-    settings(soc=soc, devices=devices, numerics=numerics, schedule=schedule, strict_products=strict_products)
+    settings(soc=soc, devices=devices, numerics=numerics, schedule=schedule, strict_products=strict_products, clock=clock, host=host)
+    if trace is not None and (trace.is_dir() or not os.access(trace.resolve().parent, os.W_OK)):
+        raise CommandError(f"--trace {trace}: no file can be written there")
     strict = None if strict_products is None else str(int(strict_products))
-    given = {"SOC": soc, "DEVICES": devices, "NUMERICS": numerics, "SCHEDULE": schedule, "STRICT_PRODUCTS": strict}
+    given: dict[str, object] = {"SOC": soc, "DEVICES": devices, "NUMERICS": numerics, "SCHEDULE": schedule, "STRICT_PRODUCTS": strict}
+    given |= {"CLOCK": clock, "HOST": host, "TRACE": trace and trace.resolve()}
     os.environ.update({f"EMU_{name}": str(value) for name, value in given.items() if value is not None})
     if not program.exists():
         raise CommandError(f"{program}: no such file; give the path of a Python script or of a program")

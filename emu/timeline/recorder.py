@@ -193,8 +193,8 @@ class Recorder(hooks.Hooks):
 
     def waited(self, stream: Stream, record: Any) -> None:
         row = self._rows.get(stream)
-        waits = (e[TASK] for e in row.queue) if row is not None else iter(())
-        wait = next((task for task in waits if isinstance(task, Wait) and task.record is record), None)
+        tasks: list[Any] = [e[TASK] for e in row.queue] if row is not None else []
+        wait = next((task for task in tasks if isinstance(task, Wait) and task.record is record), None)
         entry = self._entry(stream, wait)
         if entry is not None and wait is not None:
             row = entry[ROW]
@@ -240,7 +240,8 @@ class Recorder(hooks.Hooks):
                     else:
                         self._task(entry, lines)
             elif entry[0] == "call":
-                self._call(*entry[1:], lines)
+                _, thread, name, b_sim, b_wall, e_sim, e_wall = entry
+                self._call(thread, name, b_sim, b_wall, e_sim, e_wall, lines)
             else:
                 self._memory(entry, lines)
             pending.popleft()
@@ -349,7 +350,7 @@ class Recorder(hooks.Hooks):
             f'"ts":{ts // 1000}{_PARTS[ts % 1000]},"dur":{dur // 1000}{_PARTS[dur % 1000]}}}'
         )
 
-    def _memory(self, entry: tuple[Any, ...], lines: list[str]) -> None:
+    def _memory(self, entry: Any, lines: list[str]) -> None:
         _, device, used, sim, wall = entry
         pid = events.HARDWARE + device
         if not any(known == pid for known, _ in self._named):
@@ -386,9 +387,9 @@ _started: Recorder | None = None
 
 
 def from_environment() -> None:
-    """EMU_TRACE=PATH: trace the whole process, from its first device to its end."""
+    """EMU_TRACE=PATH: trace the whole process, from its first context to its end, but none of the processes that it starts."""
     global _started
-    path = os.environ.get("EMU_TRACE")
+    path = os.environ.pop("EMU_TRACE", "")
     if not path or _started is not None:
         return
     import atexit

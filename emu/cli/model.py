@@ -1,0 +1,116 @@
+"""Print what one launch costs in simulated time and which term binds, or compare the model with published times."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from emu.cli._common import AsJson, Soc, pick, print_json, print_table, settings
+from emu.cli._errors import usage
+
+if TYPE_CHECKING:
+    from emu.model import Cost, Rates
+
+Dim = Annotated[int, typer.Option("--dim", help="The dim of operators that have one.")]
+Calibrate = Annotated[bool, typer.Option("--calibrate", help="Published times beside the model, and the fit of its effective rates.")]
+
+
+def command(
+    op: Annotated[str | None, typer.Argument(metavar="OP", help="As emu ops lists it.", show_default=False)] = None,
+    shape: Annotated[str | None, typer.Argument(metavar="SHAPE", help="As 8192x8192 or 1048576.", show_default=False)] = None,
+    dtype: Annotated[str, typer.Argument(metavar="DTYPE", help="As FLOAT, FLOAT16, BF16.")] = "FLOAT",
+    soc: Soc = None,
+    dim: Dim = -1,
+    calibrate: Calibrate = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print what one launch costs in simulated time and which term binds, or compare the model with published times."""
+    config = settings(soc=soc)
+    if calibrate:
+        _calibrate(as_json)
+        return
+    if op is None or shape is None:
+        raise usage("give an operator and a shape, as in: emu model sigmoid 4096x4096 FLOAT16; or --calibrate")
+    from emu.model import rates, step_cost
+    from emu.model.calibration import steps_of
+    from emu.opdef.catalogue import OPERATORS
+    from emu.plan import bind
+    from emu.types import DataType
+
+    known = [o.python_name for o in OPERATORS]
+    name = next((o.python_name for o in OPERATORS if o.name == op), None) or pick(op, known, "operator")
+    takes = bind(next(o.name for o in OPERATORS if o.python_name == name), config.soc).op.dtypes
+    code = pick(dtype.upper(), [t for t in DataType.__members__ if t in takes], "data type")
+    try:
+        bound, steps = steps_of(name, _shape(shape), code, config.soc, dim)
+    except ValueError as error:
+        raise usage(str(error)) from None
+    r = rates(bound.soc)
+    costs = [(step.name, step_cost(step, bound.soc)) for step in steps]
+    if as_json:
+        print_json(
+            {"clock": "simulated", "soc": config.soc, "op": name, "shape": shape, "dtype": code, "launches": [_as_dict(*c) for c in costs]}
+        )
+        return
+    if not costs:
+        print(f"{name} of an empty tensor launches nothing: 0 µs simulated")
+    for label, cost in costs:
+        _explain(label, cost, r, f"{shape} {code} on {config.soc}")
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    try:
+        shape = tuple(int(part) for part in text.lower().replace(",", "x").split("x"))
+    except ValueError:
+        raise usage(f"shape {text!r} is none: write 8192x8192 or 1048576") from None
+    if any(n < 0 for n in shape) or len(shape) > 8:
+        raise usage(f"shape {text!r}: at most 8 dimensions, none negative")
+    return shape
+
+
+def _as_dict(label: str, cost: Cost) -> dict[str, Any]:
+    rest = {k: v for k, v in cost._asdict().items() if k != "traffic"}
+    return {"launch": label, **rest, **cost.traffic._asdict()}
+
+
+def _explain(label: str, cost: Cost, r: Rates, what: str) -> None:
+    t = cost.traffic
+    where = f"{r.l2:,.0f} GB/s of L2 (effective, fitted; peak {r.l2_peak:,.0f})"
+    if cost.l2_share < 1:
+        where += f" for {cost.l2_share:.0%} of it, {r.hbm:,.0f} GB/s of HBM (effective, fitted; peak {r.hbm_peak:,.0f}) for the rest"
+    terms = [
+        ("floor", f"{cost.floor_ns / 1000:.3f}", "fitted: no launch is shorter"),
+        ("memory", f"{cost.memory_ns / 1000:.3f}", f"{t.read + t.written:,} bytes at {where}"),
+        ("vector", f"{cost.vector_ns / 1000:.3f}", f"{t.operations:,.0f} operations at {r.vector:,.0f} per ns on {r.cores} cores"),
+        ("sum", f"{cost.ns / 1000:.3f}", f"floor + the larger of memory and vector; {cost.binds} binds"),
+    ]
+    title = f"{label} {what}: {cost.ns / 1000:.3f} µs simulated; reads {t.read:,} and writes {t.written:,} bytes"
+    print_table(("term", "µs (simulated)", "from"), terms, title)
+
+
+def _calibrate(as_json: bool) -> None:
+    from emu.model.calibration import MEASURED_ON, fit, residuals
+    from emu.soc.profile import shared_numbers
+
+    rows = residuals()
+    found, used = fit(), shared_numbers("fitted")
+    if as_json:
+        points = [
+            {**row.point._asdict(), "simulated_us": row.cost.ns / 1000, "residual": row.residual, "binds": row.cost.binds} for row in rows
+        ]
+        print_json({"clock": "simulated", "soc": MEASURED_ON, "fit": found._asdict(), "in_use": used, "points": points})
+        return
+    for fitted, title in ((True, "Fitted on these"), (False, "Held out: not used in the fit")):
+        lines = []
+        for row in rows:
+            p = row.point
+            if p.fitted == fitted:
+                what = f"{p.op} {p.dtype} {'x'.join(map(str, p.shape))}" + ("" if p.dim is None else f" dim {p.dim}")
+                lines.append((what, f"{p.microseconds:g}", f"{row.cost.ns / 1000:.1f}", f"{row.residual:+.1%}", row.cost.binds))
+        print_table(("kernel", "published µs", "simulated µs", "residual", "binds"), lines, f"{title} ({MEASURED_ON})")
+    print(
+        f"Effective rates, fitted: floor {found.floor_ns:.0f} ns, {found.l2_share:.3f} of L2's peak, {found.hbm_share:.3f} of HBM's "
+        f"(in use: {used['floor_ns']:.0f}, {used['l2_share']:.3f}, {used['hbm_share']:.3f}). "
+        "The published times are measured (cann-bench metadata); everything else here is simulated."
+    )
