@@ -24,8 +24,8 @@ from emu.soc import profile
 Run = Callable[[int], None]
 #: Calls of the native function in a row in one sample.
 CALLS_IN_A_ROW = 200
-#: NumPy is left out above this: seconds per call in 16-bit types.
-NUMPY_ELEMENTS = 16 << 20
+#: NumPy takes part up to this (seconds per call in 16-bit types), and along other dims than the last up to NUMPY_STRIDED.
+NUMPY_ELEMENTS, NUMPY_STRIDED = 16 << 20, 1 << 20
 
 
 def launches(work: Work) -> list[Launch]:
@@ -137,9 +137,11 @@ def _numpy_steps(work: Work) -> Callable[[], None]:
 
 
 def numpy(work: Work) -> Run | None:
-    """NumPy, BF16 by ml_dtypes, in the data type itself, temporaries preallocated; backward, one thread, up to NUMPY_ELEMENTS."""
+    """NumPy, BF16 by ml_dtypes, in the data type itself, temporaries preallocated; plain backward cells on one thread."""
     cell = work.cell
-    if cell.inputs == 1 or cell.threads > 1 or cell.elements > NUMPY_ELEMENTS or cell.dtype == "INT8" or cell.path == "native":
+    plain = cell.layout == "contiguous" and cell.values == "normal" and cell.path == "launch"
+    most = NUMPY_ELEMENTS if cell.place in ("", "last") else NUMPY_STRIDED
+    if not plain or cell.inputs == 1 or cell.threads > 1 or cell.elements > most or cell.dtype == "INT8":
         return None
     step = _numpy_steps(work)
 

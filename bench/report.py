@@ -114,7 +114,8 @@ checked to compute the same operator. G is 1e9 elements per second; GB/s counts 
 - **PyTorch**: `elu_backward.grad_input` with `is_result`, `log_sigmoid_backward.grad_input` with a true buffer (it reads exp(-|x|) from
   there: a third input, no exp), `_softmax_backward_data.out`, all with preallocated outputs; in native cells the 200 calls are made by
   TorchScript, so no Python call is in the figure.
-- **NumPy**: with ml_dtypes for BF16, in the data type itself, temporaries preallocated; one thread, up to 16 Mi elements.
+- **NumPy**: with ml_dtypes for BF16, in the data type itself, temporaries preallocated; one thread, up to 16 Mi elements (1 Mi along
+  the first and middle dims).
 - **Limit**: a loop that only streams: it reads as many inputs, adds integers, and writes as many bytes, past the caches from 8 MiB.
 """
 

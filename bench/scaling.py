@@ -29,7 +29,7 @@ def lengths(effort: Effort, arena: Arena, say: Say, sizes: tuple[int, ...] = LEN
         for n in sizes:
             cell = Cell("SeluBackward", "FLOAT", (n,), None, t)
             runs = {name: run for name, run in competitors(make(cell, arena)).items() if name != "numpy"}
-            brief = effort._replace(seconds=min(effort.seconds, 0.7))
+            brief = effort._replace(seconds=effort.seconds / 4)
             times = summary(interleave(runs, brief, several=t > 1))
             found.append({"elements": n, "threads": t, **times})
             say(f"length {n:>9d} {t}T  G/s " + "  ".join(f"{k} {n / s['median'] / 1e9:6.3f}" for k, s in times["seconds"].items()))

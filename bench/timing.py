@@ -49,10 +49,11 @@ def interleave(runs: Mapping[str, Run], effort: Effort, *, calls: int | None = N
     names = list(runs)
     cost: dict[str, float] = {}
     for name, run in runs.items():
-        run(1)
         cost[name] = _timed(run, 1)
+        if cost[name] <= effort.rare:
+            cost[name] = _timed(run, 1)
         if cost[name] < effort.sample:
-            cost[name] = _timed(run, 1 + int(effort.sample / max(cost[name], 1e-7))) or cost[name]
+            cost[name] = _timed(run, 1 + int(effort.sample / max(cost[name], 1e-7)))
     count = {n: calls or max(1, int(effort.sample / max(cost[n], 1e-7))) for n in names}
     taken: dict[str, list[float | None]] = {name: [] for name in names}
     collect = gc.isenabled()

@@ -126,7 +126,8 @@ def _tensor(cell: Cell, k: int, arena: Arena) -> Array:
     kind = NUMPY[cell.dtype]
     if cell.layout == "padded":
         rows, length = cell.shape
-        return arena.empty((rows, length + PADDING), kind)[:, :length]
+        padded: Array = arena.empty((rows, length + PADDING), kind)[:, :length]
+        return padded
     if cell.layout == "transposed both" or (cell.layout == "transposed" and k == 0):
         return arena.empty(cell.shape[::-1], kind).T
     return arena.empty(cell.shape, kind)

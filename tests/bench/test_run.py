@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import __main__ as command
+from bench import cells, latency, memory, processes, pytorch, report, run, scaling
+from bench import work as works
+from bench.arena import Arena
+from bench.cells import Cell
+from bench.timing import Effort
+
+BRIEF = Effort(seconds=0.0, rounds=(2, 2), sample=1e-5, settle=0.0, quiet=0.0)
+N = 4096
+
+
+def silent(text: str) -> None:
+    assert text
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What ``--tiny`` writes."""
+    directory = tmp_path_factory.mktemp("bench")
+    names = ["--json", str(directory / "r.json"), "--page", str(directory / "r.md"), "--plot", str(directory / "r.png")]
+    assert command.main(["--tiny", "--remark", "A remark.", *names]) == 0
+    return directory
+
+
+def test_json_has_every_cell_with_every_figure(written: Path):
+    result = json.loads((written / "r.json").read_text(encoding="utf-8"))
+    assert result["format"] == run.FORMAT
+    assert result["amount"] == "tiny"
+    assert {"date", "cpu", "cpus", "caches", "python", "packages", "kernel"} <= set(result["machine"])
+    threads = cells.thread_counts(result["machine"]["cpus"])
+    assert len(result["cells"]) == len(cells.tiny(threads))
+    for r in result["cells"]:
+        assert {"operator", "dtype", "shape", "dim", "threads", "path", "layout", "values", "label", "elements", "bytes"} <= set(r)
+        assert {"emu", "limit"} <= set(r["seconds"])
+        assert set(r["ratio"]) == set(r["seconds"]) - {"emu"}
+        for s in r["seconds"].values():
+            assert 0 < s["best"] <= s["q1"] <= s["median"] <= s["q3"]
+            assert s["samples"] >= 1
+        if r["path"] == "native":
+            assert r["seconds"]["emu"]["calls"] == 200
+
+
+def test_page_and_plot(written: Path):
+    page = (written / "r.md").read_text(encoding="utf-8")
+    assert page.startswith("# Performance\n")
+    for text in ("**A remark.**", "## Targets", "## Strided inputs", "## INT8", "(r.png)", "This is a tiny run"):
+        assert text in page
+    assert "nan" not in page
+    assert (written / "r.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_page_is_made_again_from_the_json(written: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    again = tmp_path / "again.md"
+    assert command.main(["--report", str(written / "r.json"), "--page", str(again), "--plot", str(tmp_path / "r.png")]) == 0
+    assert again.read_text(encoding="utf-8") == (written / "r.md").read_text(encoding="utf-8")
+    assert "not measured" in capsys.readouterr().out
+
+
+def test_a_wrong_result_ends_the_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    def wrong(*_: object) -> None:
+        raise works.WrongResultError("17 of 4096 elements differ")
+
+    monkeypatch.setattr(run, "measure", wrong)
+    assert command.main(["--tiny"]) == 1
+    assert "17 of 4096" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("argv", [["--quick", "--tiny"], ["--nothing"], ["--json"]])
+def test_wrong_usage(argv: list[str], capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as stopped:
+        command.main(argv)
+    assert stopped.value.code == 2
+    assert "usage" in capsys.readouterr().err
+
+
+def result_without(what: str) -> dict[str, Any]:
+    packages = {"torch": None if what == "torch" else "2.13.0"}
+    machine = {"packages": packages, "cpus": 1 if what == "cpus" else 2}
+    share = 0.25 if what == "pages" else 1.0
+    c = "RuntimeError: no compiler" if what == "c" else {"pipelined_s": 1e-5}
+    return {"machine": machine, "amount": "full", "huge_share": share, "latency": {"c": c}}
+
+
+@pytest.mark.parametrize(
+    ("what", "says"),
+    [("torch", "PyTorch is not installed"), ("cpus", "One CPU"), ("pages", "25%"), ("c", "no compiler"), ("nothing", None)],
+)
+def test_the_run_says_what_is_missing(what: str, says: str | None):
+    found = report.missing(result_without(what))
+    assert len(found) == (0 if says is None else 1)
+    assert says is None or says in found[0]
+
+
+def test_scaling_and_lengths():
+    cell = Cell("SeluBackward", "FLOAT", (N,), None, 1)
+    arena = Arena(works.bytes_needed(cell))
+    found = scaling.threads(True, arena, silent, cells=[cell], rounds=2)
+    for r in found:
+        assert set(r["speedup"]) == {"emu", "limit"}
+        assert all(s["median"] > 0 for s in r["speedup"].values())
+    assert [r["idle_s"] for r in found] in ([0.0, scaling.IDLE_S], [])
+    some = scaling.lengths(BRIEF, arena, silent, sizes=(1024, N))
+    assert {r["elements"] for r in some} == {1024, N}
+    assert all("numpy" not in r["seconds"] for r in some)
+
+
+def test_latency():
+    found = latency.measure(BRIEF, silent)
+    assert {"emu", "pipelined", "array", "numpy"} <= set(found["seconds"])
+    assert ("torch" in found["seconds"]) == (pytorch.module() is not None)
+    assert found["launches_per_s"] > 0
+    assert isinstance(found["c"], str | dict)
+    assert "Latency" in "\n".join(report._latency(found))
+
+
+def test_processes_and_memory():
+    found = processes.measure(1, 1, silent, names=("bare", "import emu", "first result, warm cache", "first result, cold cache"))
+    for p in found.values():
+        assert 0 < p["inside"]["median"] < p["wall"]["median"]
+    (r,) = memory.measure(False, silent, elements=1 << 20, cases=(("SoftmaxBackward", "FLOAT", 0),))
+    assert r["tensors"] == 3 * 4 << 20
+    assert 0 < r["baseline"] < r["peak"]
+    assert r["extra"] == r["peak"] - r["baseline"] - r["tensors"]
+    assert r["compiled"] == 0
