@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ def say(text: str) -> None:
 def main(argv: list[str] | None = None) -> int:
     """0; 1 when a competitor computes something wrong; 2 for wrong usage."""
     options = parser().parse_args(argv)
+    if options.plot is not None and find_spec("matplotlib") is None:
+        parser().error("--plot needs matplotlib: pip install 'aclnn-emu[bench]'")
     from bench import report
 
     result: dict[str, Any]

@@ -122,7 +122,7 @@ def test_latency():
 
 
 def test_processes_and_memory():
-    found = processes.measure(1, 1, silent, names=("bare", "import emu", "first result, warm cache", "first result, cold cache"))
+    found = processes.measure(1, 1, silent, names=("bare", "first result, warm cache"))
     for p in found.values():
         assert 0 < p["inside"]["median"] < p["wall"]["median"]
     (r,) = memory.measure(False, silent, elements=1 << 20, cases=(("SoftmaxBackward", "FLOAT", 0),))
