@@ -1,0 +1,184 @@
+"""The host leaves no trace in a result: not its instruction set, not its flush-to-zero bits, not the length of a tail."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from emu_kernels.reference.formats import FORMATS
+from emu_kernels.variant import Variant
+
+from emu.verify import judge, samples
+from emu.verify.provider import NativeKernels
+
+x86_only = pytest.mark.skipif(platform.machine() != "x86_64", reason="MXCSR and zmm registers are x86-64's")
+
+KERNELS = NativeKernels()
+CASES = [
+    ("selu_backward", Variant("dav_2201", "FLOAT16", False), 2),
+    ("selu_backward", Variant("dav_3510", "BF16", False), 2),
+    ("selu_backward", Variant("dav_2201", "FLOAT", False), 2),
+    ("log_sigmoid_backward", Variant("dav_2201", "FLOAT", False), 2),
+    ("log_sigmoid_backward", Variant("dav_3510", "FLOAT", False), 2),
+    ("log_sigmoid_backward", Variant("dav_1001", "FLOAT16", True), 2),
+    ("log_sigmoid", Variant("dav_2201", "FLOAT", False), 1),
+]
+ROWS = [(Variant("dav_2201", "FLOAT", False), True), (Variant("dav_3510", "BF16", False), True)]
+
+# Prints one digest of the results of CASES and ROWS, NaN made alike, and "zmm" if a kernel's machine code has such a register.
+SCRIPT = """
+import hashlib, sys
+import numpy as np
+sys.path.insert(0, sys.argv[1])
+import test_host_independence as t
+from emu import kernel_cache
+kernel_cache.build().set_cache_dir(None)
+digest = hashlib.sha256()
+for flow, v, count in t.CASES:
+    digest.update(t.alike(v, t.KERNELS.elementwise(flow, v, *t.inputs(v, count))).tobytes())
+for v, last in t.ROWS:
+    digest.update(t.alike(v, t.KERNELS.rows("softmax_backward", v, last, *t.row_inputs(v))).tobytes())
+kernels = [kernel_cache.build().elementwise(flow, v) for flow, v, _ in t.CASES]
+kernels += [kernel_cache.build().rows("softmax_backward", v, last) for v, last in t.ROWS]
+code = [t.machine_code(k) for k in kernels]
+assert all("ret" in c for c in code)
+print(digest.hexdigest(), "zmm" if any("zmm" in c for c in code) else "-")
+"""
+
+
+def inputs(v: Variant, count: int) -> tuple[np.ndarray, ...]:
+    """Directed and random patterns; the odd length leaves a tail."""
+    rng = np.random.default_rng(31)
+    n = 20011
+    pool = samples.directed(v.dtype)
+    return tuple(np.concatenate([rng.choice(pool, n // 2), samples.random(v.dtype, n - n // 2, rng)]) for _ in range(count))
+
+
+def row_inputs(v: Variant) -> tuple[np.ndarray, ...]:
+    """Seven rows of 333."""
+    return tuple(np.ascontiguousarray(a.T[:, :, None]) for a in samples.row_block(v.dtype, 333, 7, 2, seed=4))
+
+
+def alike(v: Variant, out: np.ndarray) -> np.ndarray:
+    """All NaN as zero: their payloads are not defined."""
+    fmt = FORMATS[v.dtype]
+    return np.where((out & out.dtype.type(fmt.sign - 1)) > fmt.inf, out.dtype.type(0), out)
+
+
+def machine_code(kernel: object) -> str:
+    """Assembly of a kernel built in this process."""
+    owners = [kernel.keep]  # type: ignore[attr-defined]
+    while owners:
+        owner = owners.pop()
+        if hasattr(owner, "_library"):
+            return str(owner._library.get_asm_str())
+        owners += list(owner) if isinstance(owner, (tuple, list)) else []
+    raise AssertionError("no library behind the kernel")
+
+
+def digest(**environment: str) -> tuple[str, str]:
+    """Run SCRIPT in a process of its own."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    env = {**os.environ, **environment}
+    done = subprocess.run([sys.executable, "-c", SCRIPT, here], env=env, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stderr
+    code, registers = done.stdout.split()[-2:]
+    return code, registers
+
+
+@x86_only
+def test_every_instruction_set_gives_the_same_bits() -> None:
+    host, _ = digest()
+    # The name alone would keep the host's AVX-512.
+    assert digest(NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="") == (host, "-")
+    assert digest(NUMBA_CPU_NAME="x86-64-v3", NUMBA_CPU_FEATURES="") == (host, "-")
+
+
+class _Fenv(ctypes.Structure):
+    """glibc's fenv_t on x86-64: 28 bytes of the x87, then MXCSR."""
+
+    _fields_ = (("x87", ctypes.c_uint32 * 7), ("mxcsr", ctypes.c_uint32))
+
+
+@contextmanager
+def flushing() -> Iterator[None]:
+    """This thread flushes subnormal results and operands (MXCSR FTZ and DAZ), as do the threads that it starts."""
+    libm = ctypes.CDLL("libm.so.6")
+    before, changed = _Fenv(), _Fenv()
+    libm.fegetenv(ctypes.byref(before))
+    libm.fegetenv(ctypes.byref(changed))
+    changed.mxcsr |= 0x8040
+    libm.fesetenv(ctypes.byref(changed))
+    try:
+        yield
+    finally:
+        libm.fesetenv(ctypes.byref(before))
+
+
+def subnormal_inputs(v: Variant, count: int, n: int) -> tuple[np.ndarray, ...]:
+    """Values whose products and quotients are subnormal, and subnormal values."""
+    rng = np.random.default_rng(32)
+    tiny = samples.values(v.dtype, rng.standard_normal(n) * 2.0 ** -rng.integers(118, 148, n))
+    wide = samples.values(v.dtype, rng.standard_normal(n) * 30)
+    return (tiny, wide)[:count] if count == 2 else (wide,)
+
+
+@x86_only
+@pytest.mark.parametrize(("flow", "v", "count"), CASES, ids=lambda x: "-".join(x[:2]) if isinstance(x, tuple) else str(x))
+def test_flush_bits_of_the_caller_do_not_leak_in(flow: str, v: Variant, count: int) -> None:
+    arrays = subnormal_inputs(v, count, 4099)
+    want = judge.expected(flow, v, *arrays)
+    KERNELS.elementwise(flow, v, *arrays)  # compile first: that is not the kernel's arithmetic
+    with flushing():
+        got = KERNELS.elementwise(flow, v, *arrays)
+        # The mode is the caller's own again afterwards.
+        still = bool((np.array([2.0**-149], np.float32) * np.float32(1)).view(np.uint32)[0] == 0)
+    assert still
+    assert not judge.mismatches(v.dtype, got, want).any()
+
+
+POOL = """
+import sys
+import numpy as np
+sys.path.insert(0, sys.argv[1])
+import test_host_independence as t
+from emu.verify import judge
+v = t.Variant("dav_2201", "FLOAT", False)
+tiny, x = t.subnormal_inputs(v, 2, 1 << 20)
+want = judge.expected("log_sigmoid_backward", v, tiny, x)
+with t.flushing():
+    import emu
+    emu.configure(threads=2, soc="Ascend910B1")
+    out = emu.ops.log_sigmoid_backward(tiny.view(np.float32), x.view(np.float32))
+flushed = int((out.view(np.uint32) & 0x7FFFFFFF == 0).sum())
+print(int(judge.mismatches("FLOAT", out.view(np.uint32), want).sum()), int((np.abs(out) < 2.0**-126).sum()) - flushed)
+"""
+
+
+@x86_only
+def test_flush_bits_of_the_pool_do_not_leak_in() -> None:
+    """The device's threads are started by a thread that flushes, and inherit it."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    done = subprocess.run([sys.executable, "-c", POOL, here], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    differ, subnormal = map(int, done.stdout.split()[-2:])
+    assert differ == 0
+    assert subnormal > 100000
+
+
+@pytest.mark.parametrize(("flow", "v", "count"), CASES, ids=lambda x: "-".join(x[:2]) if isinstance(x, tuple) else str(x))
+def test_vector_body_and_tail_are_equal(flow: str, v: Variant, count: int) -> None:
+    """Sizes 1 to 130, from each of two alignments: the same value wherever an element lies."""
+    arrays = inputs(v, count)
+    whole = alike(v, KERNELS.elementwise(flow, v, *arrays))
+    for n in range(1, 131):
+        for start in (0, 7):
+            part = KERNELS.elementwise(flow, v, *(a[start : start + n] for a in arrays))
+            assert np.array_equal(alike(v, part), whole[start : start + n]), (n, start)
