@@ -145,8 +145,9 @@ def full(threads: tuple[int, ...]) -> list[Cell]:
 def quick(threads: tuple[int, ...]) -> list[Cell]:
     """The cells that say most: 64 Ki, 1 Mi and 16 Mi, and a few layouts."""
     some = [c for c in _backward((64 * KI, 1 * MI, 16 * MI), threads) if c.path == "native" or c.elements > 64 * KI]
-    common = [c for c in some if c.place in ("", "last") or (c.elements == 16 * MI and (c.shape[0] == ROW or c.shape[1] == 512))]
     one = max(threads)
+    other = [c for c in some if c.elements == 16 * MI and c.threads == one and (c.shape[0] == ROW or c.shape[-1] == 512)]
+    common = [c for c in some if c.place in ("", "last") or c in other]
     return [*common, *_layouts(("transposed", "padded"), (one,), ("FLOAT", "BF16")), *(c for c in _int8((one,)) if c.elements == 16 * MI)]
 
 

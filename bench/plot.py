@@ -15,11 +15,12 @@ def draw(result: dict[str, Any], path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(12, 7.5), layout="constrained")
+    groups = _groups(result)
+    figure = Figure(figsize=(12, max(7.5, 0.14 * len(groups))), layout="constrained")
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.2))
     _lengths(left, result)
-    _ratios(right, result)
+    _ratios(right, groups)
     figure.savefig(path, dpi=100, metadata={"Software": None} if path.suffix == ".png" else None)
 
 
@@ -37,13 +38,18 @@ def _lengths(axes: Any, result: dict[str, Any]) -> None:
         axes.legend()
 
 
-def _ratios(axes: Any, result: dict[str, Any]) -> None:
+def _groups(result: dict[str, Any]) -> dict[str, list[tuple[float, str]]]:
+    """Row of the plot -> ratio and data type of its cells."""
     groups: dict[str, list[tuple[float, str]]] = {}
     for r in result["cells"]:
         if r["layout"] == "contiguous" and r["values"] == "normal" and "torch" in r["ratio"] and r["operator"].endswith("Backward"):
             native = " native" if r["path"] == "native" else ""
             name = f"{r['label']} {size(r['elements'])} {r['threads']}T{native}"
             groups.setdefault(name, []).append((r["ratio"]["torch"]["median"], r["dtype"]))
+    return groups
+
+
+def _ratios(axes: Any, groups: dict[str, list[tuple[float, str]]]) -> None:
     colours = {"FLOAT": "#333333", "FLOAT16": "#e08e0b", "BF16": "#1b9e77"}
     shown: set[str] = set()
     for y, found in enumerate(groups.values()):

@@ -116,7 +116,8 @@ checked to compute the same operator. G is 1e9 elements per second; GB/s counts 
   TorchScript, so no Python call is in the figure.
 - **NumPy**: with ml_dtypes for BF16, in the data type itself, temporaries preallocated; one thread, up to 16 Mi elements (1 Mi along
   the first and middle dims).
-- **Limit**: a loop that only streams: it reads as many inputs, adds integers, and writes as many bytes, past the caches from 8 MiB.
+- **Limit**: a loop that only streams: it reads as many inputs, adds integers, and writes as many bytes, past the caches from 8 MiB
+  of output. On two threads it takes part from there on; in the caches it is a comparison rather than a limit.
 """
 
 

@@ -40,7 +40,7 @@ def settings(name: str) -> Settings:
     if name == "full":
         return Settings(name, plans.full(threads), Effort(seconds=2.5, rounds=(7, 30)), (9, 3))
     if name == "quick":
-        return Settings(name, plans.quick(threads), Effort(seconds=0.5, rounds=(5, 15)), (3, 1))
+        return Settings(name, plans.quick(threads), Effort(seconds=0.4, rounds=(4, 12), rare_rounds=1), (3, 1))
     effort = Effort(seconds=0.0, rounds=(2, 2), sample=1e-5, settle=0.0, quiet=0.0)
     return Settings("tiny", plans.tiny(threads), effort, (1, 1), others=False)
 

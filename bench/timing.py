@@ -16,8 +16,8 @@ class Effort(NamedTuple):
 
     seconds: budget of a cell. rounds: fewest and most rounds. sample: shortest sample; a faster call is repeated inside it.
     settle: untimed calls before each sample last at least this long. quiet: sleep before a sample on several threads, so that the
-    workers of the competitor before no longer spin (OpenMP's do for some milliseconds). rare: a competitor slower than this many
-    seconds takes part in few rounds.
+    workers of the competitor before no longer spin (OpenMP's do for some milliseconds). rare, rare_rounds: a competitor slower than
+    this many seconds takes part in so many rounds only.
     """
 
     seconds: float = 3.0
@@ -26,6 +26,7 @@ class Effort(NamedTuple):
     settle: float = 3e-3
     quiet: float = 15e-3
     rare: float = 0.4
+    rare_rounds: int = 3
 
 
 class Samples(NamedTuple):
@@ -36,9 +37,6 @@ class Samples(NamedTuple):
 
     def taken(self) -> list[float]:
         return [s for s in self.seconds if s is not None]
-
-
-RARE_ROUNDS = 3
 
 
 def interleave(runs: Mapping[str, Run], effort: Effort, *, calls: int | None = None, several: bool = False) -> dict[str, Samples]:
@@ -65,7 +63,7 @@ def interleave(runs: Mapping[str, Run], effort: Effort, *, calls: int | None = N
                 break
             shift = turn % len(names)
             for name in (*names[shift:], *names[:shift]):
-                if cost[name] > effort.rare and turn >= RARE_ROUNDS:
+                if cost[name] > effort.rare and turn >= effort.rare_rounds:
                     taken[name].append(None)
                     continue
                 if several:

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from bench.timing import RARE_ROUNDS, Effort, Samples, interleave, spread, summary
+from bench.timing import Effort, Samples, interleave, spread, summary
 
 QUICK = Effort(seconds=0.0, rounds=(4, 4), sample=0.0, settle=0.0, quiet=0.0)
 
@@ -30,9 +30,9 @@ def test_rounds_end_with_the_budget_but_not_before_the_least():
 
 def test_a_slow_one_takes_part_in_few_rounds():
     log: list[tuple[str, int]] = []
-    effort = QUICK._replace(rounds=(8, 8), rare=-1.0)
+    effort = QUICK._replace(rounds=(8, 8), rare=-1.0, rare_rounds=2)
     found = interleave({"a": noting(log, "a")}, effort, calls=5)
-    assert len(found["a"].taken()) == RARE_ROUNDS
+    assert len(found["a"].taken()) == 2
     assert len(found["a"].seconds) == 8
 
 
