@@ -33,6 +33,9 @@ OPS: tuple[Op, ...] = (
     Op("Softmax", "softmax", 1, True, (*_FLOATS, "DOUBLE")),
     Op("LogSoftmax", "log_softmax", 1, True, (*_FLOATS, "DOUBLE")),
     Op("LogSoftmaxBackward", "log_softmax_backward", 2, True, _FLOATS),
+    Op("Exp", "exp", 1, False, _FLOATS),
+    Op("Sigmoid", "sigmoid", 1, False, _FLOATS),
+    Op("Gelu", "gelu", 1, False, _FLOATS),
 )
 BY_FLOW = {op.flow: op for op in OPS}
 

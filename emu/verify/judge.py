@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from emu_kernels.reference import fast, fast_rows, log_sigmoid, selu, softmax
+from emu_kernels.reference import exponential, fast, fast_rows, log_sigmoid, selu, softmax
 from emu_kernels.reference.arith import Trace
 from emu_kernels.reference.formats import FORMATS
 from emu_kernels.variant import Variant
@@ -16,6 +16,7 @@ Bits = NDArray[Any]
 BLOCK = 1 << 14  # elements at a time: the temporaries of larger arrays leave the cache, which costs a factor of 4
 
 _FAST: dict[str, Any] = {f.__name__: f for f in (fast.selu_backward, fast.log_sigmoid_backward, fast.selu, fast.log_sigmoid)}
+_FAST |= {"exp": exponential.exp_array, "sigmoid": exponential.sigmoid_array, "gelu": exponential.gelu_array}
 _FAST_ROWS: dict[str, Any] = {
     f.__name__: f for f in (fast_rows.softmax_backward, fast_rows.softmax, fast_rows.log_softmax, fast_rows.log_softmax_backward)
 }
@@ -24,6 +25,7 @@ _SCALAR: dict[str, Any] = {
     for f in (
         *(selu.selu_backward, selu.selu, log_sigmoid.log_sigmoid_backward, log_sigmoid.log_sigmoid),
         *(softmax.softmax_backward, softmax.softmax, softmax.log_softmax, softmax.log_softmax_backward),
+        *(exponential.exp, exponential.sigmoid, exponential.gelu),
     )
 }
 
