@@ -168,6 +168,17 @@ def _numbers(name: str) -> Callable[[Libraries], Callable[..., Any]]:
     return make
 
 
+def _aclnn_init(libraries: Libraries) -> Callable[..., Any]:
+    function = _text_in("aclnnInit")(libraries)
+
+    def init(config_path: Any) -> int:
+        if config_path is not None and not isinstance(config_path, str):
+            raise TypeError(f"config_path must be a str, not {type(config_path).__name__}")
+        return int(function(config_path))
+
+    return init
+
+
 _SPECIAL: dict[str, Callable[[Libraries], Callable[..., Any]]] = {
     "aclCreateTensor": _create_tensor,
     "aclInitTensor": _init_tensor,
@@ -180,5 +191,5 @@ _SPECIAL: dict[str, Callable[[Libraries], Callable[..., Any]]] = {
     "aclGetViewShape": _numbers("aclGetViewShape"),
     "aclGetStorageShape": _numbers("aclGetStorageShape"),
     "aclGetViewStrides": _numbers("aclGetViewStrides"),
-    "aclnnInit": _text_in("aclnnInit"),
+    "aclnnInit": _aclnn_init,
 }

@@ -24,6 +24,8 @@ ffi = FFI()
 #: Callbacks, kept for the life of the process: C holds their addresses.
 _kept: list[Any] = []
 _arm: Callable[[], None] | None = None
+#: The libraries' flag that a KeyboardInterrupt is to be raised again.
+_interrupted: Any = [0]
 
 
 def needs() -> None:
@@ -37,7 +39,7 @@ def needs() -> None:
 
 def serve(link: int, host: bool) -> None:
     """Fill the table at address ``link`` (struct emu_link of shim.h). ``host``: the process was Python before."""
-    global _arm
+    global _arm, _interrupted
     words = ffi.cast("uintptr_t *", link)
     if words[0] != LINK_VERSION:
         raise ImportError(f"the libraries speak version {words[0]} of the link, this package {LINK_VERSION}: build the SDK again")
@@ -57,6 +59,7 @@ def serve(link: int, host: bool) -> None:
         _kept.append(callback)
         slots[i] = ffi.cast("void *", callback)
     _arm = ffi.cast("void (*)(void)", words[5])
+    _interrupted = ffi.cast("int *", words[8])
     at_exit = ffi.callback("int32_t(void)", _at_exit, error=1)
     _kept.append(at_exit)
     words[6] = int(ffi.cast("uintptr_t", at_exit))
@@ -95,10 +98,8 @@ class _Failed:
 
     def __call__(self, kind: type[BaseException], error: BaseException, trace: Any) -> None:
         if issubclass(kind, KeyboardInterrupt):
-            # It was meant for the Python program around us: it gets it when the call has returned.
-            import _thread
-
-            _thread.interrupt_main()
+            # It was meant for the Python program around us. The library raises it again when this call has returned.
+            _interrupted[0] = 1
         record(self.name, f"{self.name}: {kind.__name__}: {error}")
 
 

@@ -75,7 +75,13 @@ def _body(index: int, f: Function) -> str:
         return f"{{\n  return aclnn_emu_numbers({index}, (uintptr_t){tensor}, {values}, {count});\n}}"
     types = ", ".join(p.ctype for p in f.params) or "void"
     failed = _FAILED.get(f.result, "0")
-    return f"{{\n  typedef {f.result} (*slot)({types});\n  slot f = (slot)EMU_SLOT({index});\n  return f ? f({names}) : {failed};\n}}"
+    result = f.result if f.result.endswith("*") else f.result + " "
+    # Local names that no parameter of an operator has.
+    return (
+        f"{{\n  typedef {f.result} (*emu_type)({types});\n  emu_type emu_call = (emu_type)EMU_SLOT({index});\n"
+        f"  if (emu_call == NULL) return {failed};\n"
+        f"  {result}emu_result = emu_call({names});\n  EMU_RETURNED();\n  return emu_result;\n}}"
+    )
 
 
 def forwarders_c(part: str) -> str:

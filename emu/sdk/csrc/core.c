@@ -35,6 +35,12 @@ static char failure[4096];
 static struct emu_link the_link;
 static struct python python;
 
+int aclnn_emu_interrupted = 0;
+
+void aclnn_emu_interrupt(void) {
+  if (__atomic_exchange_n(&aclnn_emu_interrupted, 0, __ATOMIC_ACQ_REL) && python.host) python.PyErr_SetInterrupt();
+}
+
 static int now(void) { return __atomic_load_n(&state, __ATOMIC_ACQUIRE); }
 
 /* In the child of a fork the interpreter's threads do not exist and its locks may be held for ever. */
@@ -70,7 +76,8 @@ static int fill_table(const char *config_path) {
     fail("no pipe", strerror(errno));
     return 0;
   }
-  the_link = (struct emu_link){EMU_LINK_VERSION, (uintptr_t)emu_count, emu_functions, emu_slots, emu_keep_message, arm_exit, NULL, 0};
+  the_link = (struct emu_link){EMU_LINK_VERSION, (uintptr_t)emu_count, emu_functions, emu_slots, emu_keep_message,
+                               arm_exit,         NULL,                 0,             &aclnn_emu_interrupted};
   python_bootstrap(&python, config_path, (uintptr_t)&the_link, pipes[1]);
   close(pipes[1]);
   ssize_t n = read(pipes[0], detail, sizeof detail - 1);

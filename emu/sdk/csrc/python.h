@@ -24,6 +24,7 @@ struct python {
   int (*PyGILState_Check)(void);
   int (*PyErr_CheckSignals)(void);
   void (*PyErr_Clear)(void);
+  void (*PyErr_SetInterrupt)(void);
   void *(*PyDict_New)(void);
   void *(*PyRun_String)(const char *, int, void *, void *);
 };
@@ -37,6 +38,7 @@ static int python_functions(struct python *p, void *from) {
   FIND(PyGILState_Check);
   FIND(PyErr_CheckSignals);
   FIND(PyErr_Clear);
+  FIND(PyErr_SetInterrupt);
   FIND(PyDict_New);
   FIND(PyRun_String);
 #undef FIND

@@ -23,6 +23,7 @@ struct emu_link {
   void (*arm_exit)(void);
   int (*at_exit)(void);
   uintptr_t ready;
+  int *interrupted;
 };
 
 #define EMU_LINK_VERSION 1
@@ -35,12 +36,17 @@ extern void *emu_slots[];
 EMU_EXPORT extern void **const aclnn_emu_slots;
 /* Starts the interpreter if nobody has; the slot, or NULL with a message left for this thread. */
 EMU_EXPORT void *aclnn_emu_start(int index);
+/* Not 0 when a KeyboardInterrupt came while a slot ran: the Python program around us gets it now that the slot has returned. */
+EMU_EXPORT extern int aclnn_emu_interrupted;
+EMU_EXPORT void aclnn_emu_interrupt(void);
 /* A message for the calling thread from C alone. */
 EMU_EXPORT void aclnn_emu_say(const char *text);
 /* aclGetRecentErrMsg. */
 EMU_EXPORT const char *aclnn_emu_message(int index);
 /* Copies a slot's numbers into an array that the caller frees with delete[]. */
 EMU_EXPORT int aclnn_emu_numbers(int index, uintptr_t tensor, int64_t **values, uint64_t *count);
+
+#define EMU_RETURNED() (__builtin_expect(aclnn_emu_interrupted, 0) ? aclnn_emu_interrupt() : (void)0)
 
 /* The slot of a function, NULL when the interpreter cannot serve. */
 #define EMU_SLOT(index) \
