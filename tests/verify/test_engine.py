@@ -63,7 +63,7 @@ def test_selection() -> None:
     units = plan("quick", ["selubackward"], ["bf16"], ["DAV_3510"])
     assert {(u.flow, u.v.dtype, u.v.arch) for u in units} == {("selu_backward", "BF16", "dav_3510")}
     assert plan("quick", [], ["BF16"], ["dav_1001"]) == []
-    for wrong in ({"ops": ["Gelu"]}, {"dtypes": ["HALF"]}, {"archs": ["dav_9"]}, {"level": "slow"}):
+    for wrong in ({"ops": ["Mish"]}, {"dtypes": ["HALF"]}, {"archs": ["dav_9"]}, {"level": "slow"}):
         with pytest.raises(LookupError, match="known"):
             plan(**wrong)  # type: ignore[arg-type]
     keys = [u.key for u in plan("exhaustive")]
@@ -209,7 +209,7 @@ def test_command_resumes(tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPat
     assert idle.calls == 0
 
 
-@pytest.mark.parametrize("wrong", [["--quick", "--exhaustive"], ["--op", "Gelu"], ["--dtype", "BF16", "--arch", "dav_1001"]])
+@pytest.mark.parametrize("wrong", [["--quick", "--exhaustive"], ["--op", "Mish"], ["--dtype", "BF16", "--arch", "dav_1001"]])
 def test_wrong_usage(cli: Any, wrong: list[str]) -> None:
     result = CliRunner().invoke(cli, wrong)
     assert result.exit_code != 0
