@@ -13,10 +13,15 @@ from emu.runtime.threads import RuntimeThread
 
 #: void kernel(int64_t *args, int64_t start, int64_t stop); ctypes releases the GIL around each call.
 PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+#: The same with the GIL kept, for launches so small that giving it away costs more than they do.
+_HOLDING = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+#: A launch of at most its grain divided by this keeps the GIL: a grain is some 100 µs of work.
+TINY = 64
 #: Block borders are multiples of this, except the end.
 BLOCK = 64
 
 _kernels: dict[int, Any] = {}
+_holding: dict[int, Any] = {}
 _getcpu = ctypes.CDLL(None).sched_getcpu
 
 
@@ -118,9 +123,16 @@ def run(kernel_address: int, args: Any, total: int, grain: int) -> None:
     """Run the native kernel over [0, total) on the simulated cores.
 
     ``args`` is a ctypes array of c_int64 that the caller keeps alive. Blocks are multiples of 64 units except the last; in place when
-    total <= grain, with one thread, or while another launch has the cores: never a deadlock. The GIL is released meanwhile.
+    total <= grain, with one thread, or while another launch has the cores: never a deadlock. The GIL is released meanwhile, except for
+    the few microseconds of a tiny launch.
     """
     global _cores
+    if total * TINY <= grain:
+        kernel = _holding.get(kernel_address)
+        if kernel is None:
+            kernel = _holding[kernel_address] = _HOLDING(kernel_address)
+        kernel(args, 0, total)
+        return
     kernel = _kernels.get(kernel_address)
     if kernel is None:
         kernel = _kernels[kernel_address] = PROTOTYPE(kernel_address)

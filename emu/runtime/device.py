@@ -8,9 +8,8 @@ import time
 from itertools import count
 
 from emu import config
-from emu.runtime import clock
+from emu.runtime import clock, modes
 from emu.runtime import context as contexts
-from emu.runtime import modes
 from emu.runtime.context import Context
 from emu.runtime.memory import Memory
 from emu.runtime.schedule import Schedule
@@ -70,6 +69,8 @@ class Device:
         with self.lock:
             if self.primary is None:
                 assert self.memory is not None
+                if not any(d.contexts for d in all_devices()):
+                    self.schedule.restart()
                 self.primary = Context(self, primary=True)
             self.retained += 1
             return self.primary

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from emu.runtime import hooks
+from emu.runtime.waiters import notify
 from emu.status import Status
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Gate:
     def poll(self, stream: Stream) -> bool:
         """Called under the stream's drain lock when this is the head; True lets the stream pass."""
         self.done = True
+        notify()
         return True
 
     def drop(self, stream: Stream) -> None:
@@ -101,6 +103,7 @@ class Record(Gate):
     def _complete(self) -> None:
         # done first: a Wait puts its stream in `blocked` and then looks at `done` again, so one of the two sees the other.
         self.done = True
+        notify()
         while self.blocked:
             self.blocked.pop().resume(inside=True)
 

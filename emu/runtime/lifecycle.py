@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 
-from emu.runtime import context, cores, device, pinned, threads
+from emu.runtime import context, cores, device, pinned, threads, waiters
 
 
 def _leave() -> None:
@@ -19,6 +19,7 @@ def _child() -> None:
     threads.forget_after_fork()
     cores.forget_after_fork()
     pinned.forget_after_fork()
+    waiters.forget_after_fork()
     if device.forget_after_fork():
         context.mark_forked()
 

@@ -7,7 +7,8 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from emu.runtime.gates import Gate
-from emu.runtime.schedule import Schedule, advance, advance_one, notify
+from emu.runtime.schedule import Schedule, advance, advance_one
+from emu.runtime.waiters import notify
 
 if TYPE_CHECKING:
     from emu.runtime.stream import Stream
@@ -77,8 +78,12 @@ class Shuffle(Schedule):
 
     def __init__(self, seed: int) -> None:
         super().__init__()
+        self._seed = seed
         self._random = random.Random(seed)
         self._streams: list[Stream] = []
+
+    def restart(self) -> None:
+        self._random = random.Random(self._seed)
 
     def enqueued(self, stream: Stream, work: int) -> None:
         if stream not in self._streams:

@@ -11,9 +11,10 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
-from emu.runtime import errors
+from emu.runtime import errors, waiters
 from emu.runtime.gates import Comes, Gate
 from emu.runtime.threads import RuntimeThread, strangers
+from emu.runtime.waiters import notify
 from emu.status import Status
 
 if TYPE_CHECKING:
@@ -23,24 +24,15 @@ _SYNC_TIMEOUT = int(Status.ACL_ERROR_RT_STREAM_SYNC_TIMEOUT)
 
 #: Estimated nanoseconds of work from which an enqueue wakes the worker at once.
 BIG_WORK = 50_000
-#: How often the worker looks for work that nobody woke it for, in seconds; and after how many empty looks it sleeps until woken.
+#: How often the worker looks for work that nobody woke it for, in seconds: each look without any doubles the pause, up to the last. Each
+#: look takes the GIL from the program for a moment. After so many looks with nothing queued at all it sleeps until woken.
 POLL_S = 0.001
-POLLS_BEFORE_SLEEP = 100
+LONGEST_POLL_S = 0.008
+POLLS_BEFORE_SLEEP = 20
 #: How long a wait without limit stays in a queue that only another host thread could free, in seconds, before it is called a deadlock.
 DEADLOCK_LIMIT_S = 30.0
-
-_cond = threading.Condition()
-_waiters = 0
-_version = 0
-
-
-def notify() -> None:
-    """Something moved: wake the host threads that wait. Costs one test when there are none."""
-    global _version
-    if _waiters:
-        with _cond:
-            _version += 1
-            _cond.notify_all()
+#: How long such a wait sleeps before it looks at its queue again, whether something moved or not: device-side limits expire silently.
+LOOK_AGAIN_S = 0.02
 
 
 def advance(stream: Stream, stop: Gate | None = None, most: int = -1) -> bool:
@@ -54,9 +46,9 @@ def advance(stream: Stream, stop: Gate | None = None, most: int = -1) -> bool:
             count, gate = stream.drain(stop, most)
         finally:
             stream.lock.release()
-        if _waiters:
+        if count:  # not for a mere look: two waiting threads would wake each other for ever
             notify()
-        ran = ran or count > 0
+            ran = True
         if gate is None:
             # Whoever found the lock taken relies on us to see what it had put in before.
             if stop is None and most < 0 and stream.queue:
@@ -101,7 +93,7 @@ def advance_one(stream: Stream) -> bool:
         count, _ = stream.drain(None, 1)
     finally:
         stream.lock.release()
-    if _waiters:
+    if count:
         notify()
     return count > 0
 
@@ -120,6 +112,9 @@ class Schedule:
         self._gate.acquire()
         self._worker: RuntimeThread | None = None
         self._start = threading.Lock()
+
+    def restart(self) -> None:
+        """The first device is about to be opened."""
 
     # -- called by streams -----------------------------------------------------------------------------------------------
 
@@ -156,17 +151,15 @@ class Schedule:
 
     def wait(self, stream: Stream, goal: Gate) -> int:
         """Wait without limit, helping, until ``goal`` in ``stream`` is done; 507046 with a message on a deadlock."""
-        global _waiters
         while not goal.done and self.help(stream, goal):
             pass
         if goal.done:
             return 0
         since = time.monotonic()
-        with _cond:
-            _waiters += 1
+        waiters.arrive()
         try:
             while not goal.done:
-                version = _version
+                version = waiters.version
                 if self.help(stream, goal):
                     since = time.monotonic()
                     continue
@@ -181,34 +174,29 @@ class Schedule:
                         if goal.done:
                             break
                         return errors.fail(_SYNC_TIMEOUT, "EE1002", f"deadlock: {text}; a real device would hang here")
-                with _cond:
-                    if _version == version and not goal.done:
-                        _cond.wait(0.02)
+                waiters.sleep(version, LOOK_AGAIN_S)
         finally:
-            with _cond:
-                _waiters -= 1
+            waiters.leave()
         return 0
 
     def wait_limited(self, stream: Stream, goal: Gate, seconds: float) -> bool:
         """Wait at most ``seconds`` without helping; True when ``goal`` is done."""
-        global _waiters
         if goal.done:
             return True
         limit = time.monotonic() + seconds
-        with _cond:
-            _waiters += 1
+        waiters.arrive()
         try:
             self.background(stream)
-            with _cond:
-                while not goal.done:
-                    left = limit - time.monotonic()
-                    if left <= 0:
-                        return False
-                    _cond.wait(left)
+            while True:
+                version = waiters.version
+                left = limit - time.monotonic()
+                if goal.done:
+                    return True
+                if left <= 0:
+                    return False
+                waiters.sleep(version, left)
         finally:
-            with _cond:
-                _waiters -= 1
-        return True
+            waiters.leave()
 
     # -- the worker ------------------------------------------------------------------------------------------------------
 
@@ -229,26 +217,28 @@ class Schedule:
 
     def _work(self) -> None:
         empty = 0
+        pause = POLL_S
         pending = self.pending
         while not self.closing:
             for _ in range(len(pending)):
                 stream = pending.popleft()
                 stream.listed = False
                 while not self.closing and self._serve(stream):
-                    pass
+                    pause = POLL_S
                 if stream.queue and not stream.listed:
                     stream.listed = True
                     pending.append(stream)
                 empty = 0
             if empty < POLLS_BEFORE_SLEEP:
                 empty += 1
-                self._gate.acquire(timeout=POLL_S)
+                pause = POLL_S if self._gate.acquire(timeout=pause) else min(2 * pause, LONGEST_POLL_S)
                 continue
             self.asleep = True
             if not pending:
                 self._gate.acquire()
             self.asleep = False
             empty = 0
+            pause = POLL_S
 
     def close(self, seconds: float = 1.0) -> None:
         """Stop the worker; what it is running now is waited for at most ``seconds``."""

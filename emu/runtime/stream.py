@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from emu.runtime import clock, errors, handles, hooks
 from emu.runtime.gates import Gate, Mark
-from emu.runtime.schedule import notify
+from emu.runtime.waiters import notify
 from emu.status import AclError, Status
 from emu.types import StreamFlag
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import math
 import struct
 import threading
@@ -160,7 +161,7 @@ def test_a_launch_is_split_into_whole_blocks(threads, total):
     assert sorted(ranges) == sorted(half * 2), "the same blocks each time"
     assert half[0][0] == 0
     assert half[-1][1] == total
-    assert all(a[1] == b[0] for a, b in zip(half, half[1:], strict=False))
+    assert all(a[1] == b[0] for a, b in itertools.pairwise(half))
     assert all(start % 64 == 0 for start, _ in half)
     assert len(half) <= max(1, min(threads, total // 64))
 

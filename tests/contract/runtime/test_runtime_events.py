@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 
@@ -284,7 +285,7 @@ def test_a_long_chain_of_waits(any_schedule):
     gate, _ = npu.rt.create_event_with_flag(SYNC)
     seen: list[int] = []
     assert npu.rt.stream_wait_event(streams[0], gate) == 0
-    for n, (first, second) in enumerate(zip(streams, streams[1:], strict=False)):
+    for n, (first, second) in enumerate(itertools.pairwise(streams)):
         npu.push(first, lambda n=n: seen.append(n))
         e = npu.event()
         assert npu.rt.record_event(e, first) == npu.rt.stream_wait_event(second, e) == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import mmap
 import os
 import random
@@ -132,7 +133,7 @@ def test_random_allocations_never_overlap(npu):
             size = rng.choice([1, 31, 512, 4096, 100_000, 1 << 20, (1 << 20) + 1, 5 << 20])
             live[npu.malloc(size)] = size
     ordered = sorted(live.items())
-    assert all(a + size <= b for (a, size), (b, _) in zip(ordered, ordered[1:], strict=False))
+    assert all(a + size <= b for (a, size), (b, _) in itertools.pairwise(ordered))
     mem = device.machine().devices[0].memory
     assert [(b.base, b.size) for b in mem.blocks()] == ordered
     total = npu.rt.get_mem_info(1)[1]

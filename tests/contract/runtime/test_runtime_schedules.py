@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import random
+import threading
+import time
 
 import numpy as np
 import pytest
 
 import emu
-from emu.runtime import device
+from emu.runtime import device, schedule
+from emu.runtime.gates import Gate
+from emu.runtime.stream import Stream
 
 
 def program(npu, seed: int) -> bytes:
@@ -49,8 +53,8 @@ def program(npu, seed: int) -> bytes:
 @pytest.mark.parametrize("seed", range(3))
 def test_the_same_result_under_each_schedule(npu, seed):
     results = set()
-    for schedule in ("eager", "async", "lazy", "shuffle:1", "shuffle:2", "shuffle:3"):
-        npu.configure(schedule=schedule)
+    for mode in ("eager", "async", "lazy", "shuffle:1", "shuffle:2", "shuffle:3"):
+        npu.configure(schedule=mode)
         results.add(program(npu, seed))
     assert len(results) == 1
     assert results.pop() != bytes(128)
@@ -115,6 +119,7 @@ def test_shuffle_is_legal_varied_and_replayable(npu):
             assert [n for stream, n in seen if stream == k] == list(range(20))
     assert len({tuple(seen) for seen in orders}) >= 5
     assert [order(npu, f"shuffle:{seed}") for seed in range(6)] == orders
+    assert order(npu, "shuffle:5") == orders[5], "the same machine, opened again"
 
 
 def test_timed_waits_make_progress_under_every_schedule(any_schedule):
@@ -137,8 +142,6 @@ def test_async_runs_small_work_without_being_asked(npu):
 
 
 def test_async_wakes_again_after_a_long_sleep(npu, monkeypatch):
-    from emu.runtime import schedule
-
     monkeypatch.setattr(schedule, "POLLS_BEFORE_SLEEP", 2)
     s = npu.open()
     mode = device.machine().schedule
@@ -166,3 +169,33 @@ def test_the_schedule_cannot_change_while_a_device_is_open(npu):
     assert npu.rt.get_soc_name() == "Ascend310P3"
     assert npu.rt.set_device(0) == 0
     assert npu.rt.get_mem_info(1)[1] == 24_000_000_000
+
+
+def test_waiting_threads_sleep(npu, monkeypatch):
+    """Two threads that wait for a blocked stream do not keep each other awake."""
+    looks = [0]
+    original = schedule.Schedule.help
+
+    def counted(self: schedule.Schedule, stream: Stream, goal: Gate) -> bool:
+        looks[0] += 1
+        return original(self, stream, goal)
+
+    monkeypatch.setattr(schedule.Schedule, "help", counted)
+    s = npu.open()
+    ctx, _ = npu.rt.get_context()
+    stop = npu.gate()
+    assert npu.rt.launch_host_func(s, lambda _: stop.wait(30), 0) == 0
+    codes: list[int] = []
+    threads = [threading.Thread(target=lambda: codes.append(npu.rt.set_context(ctx) or npu.rt.synchronize_stream(s))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    while looks[0] < 10:
+        time.sleep(0.01)
+    began = looks[0]
+    time.sleep(0.2)
+    looked = looks[0] - began
+    stop.set()
+    for thread in threads:
+        thread.join(30)
+    assert codes == [0, 0]
+    assert looked < 1000, "some ten are due in this time, a thread that does not sleep makes tens of thousands"

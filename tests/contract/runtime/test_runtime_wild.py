@@ -82,7 +82,8 @@ def test_wild_arguments(npu, c_name):
         try:
             result = function(*args)
         except TypeError as error:
-            assert "args parse failed" in str(error)
+            if "args parse failed" not in str(error):
+                raise
             continue
         fine(result, entry)
         npu.message()
