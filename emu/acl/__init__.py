@@ -10,6 +10,6 @@ from emu import backend as _backend
 from emu.acl import rt as rt
 from emu.acl import util as util
 from emu.acl._general import *  # noqa: F403
-from emu.acl.rt import get_soc_name as get_soc_name  # pyACL has aclrtGetSocName under acl
+from emu.acl.rt._device import get_soc_name as get_soc_name  # pyACL has aclrtGetSocName under acl
 
 _backend.follow()

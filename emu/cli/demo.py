@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emu.cli._common import AsJson, print_json, progress_bar, settings
@@ -84,10 +85,11 @@ def two_phases(example: Example) -> Outcome:
     """An example as its document's program runs it: device, stream, tensors, phase 1, workspace, phase 2, synchronise, copy back."""
     import numpy as np
 
-    from emu import acl, aclnn
+    from emu import aclnn
     from emu.opdef.catalogue import operator
     from emu.types import DataType, Format, MemcpyKind, MemMallocPolicy
 
+    acl: Any = import_module("emu.acl")  # its functions are gathered when it is imported: unknown to a type checker
     op = operator(example.operator)
     phase1, phase2 = getattr(aclnn, op.name + "GetWorkspaceSize"), getattr(aclnn, op.name)
     _check(acl.init(), "acl.init")
