@@ -198,7 +198,8 @@ ABSENT = (
     "aclrtSetStreamConfigOpt", "aclrtSetStreamAttribute", "aclrtGetStreamAttribute", "aclrtMemFlush", "aclrtMemInvalidate",
     "aclrtMemcpyBatch", "aclrtMemcpyBatchV2", "aclrtMemcpyBatchAsync", "aclrtMemcpyBatchAsyncV2", "aclrtReserveMemAddress",
     "aclrtReleaseMemAddress", "aclrtMallocPhysical", "aclrtFreePhysical", "aclrtMapMem", "aclrtUnmapMem",
-    "aclrtMemGetAllocationGranularity", "aclrtSetOpExecuteTimeOutWithMs", "aclrtMemPoolDestroy", "aclrtMemPoolSetAttr", "aclrtMemPoolGetAttr",
+    "aclrtMemGetAllocationGranularity", "aclrtSetOpExecuteTimeOutWithMs", "aclrtMemPoolDestroy", "aclrtMemPoolSetAttr",
+    "aclrtMemPoolGetAttr",
 )  # fmt: skip
 
 

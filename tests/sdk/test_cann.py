@@ -42,7 +42,7 @@ def test_a_missing_library_says_where_it_was_looked_for(sdk: Path, tmp_path: Pat
     with pytest.raises(LibraryError, match="ASCEND_HOME_PATH and LD_LIBRARY_PATH are not set"):
         find("", {})
     (tmp_path / "libascendcl.so").symlink_to(sdk / "lib64" / "libascendcl.so")
-    with pytest.raises(LibraryError, match="no libnnopbase.so"):
+    with pytest.raises(LibraryError, match=r"no libnnopbase\.so"):
         find(tmp_path)
 
 
@@ -54,7 +54,7 @@ def test_a_file_that_is_no_library(tmp_path: Path) -> None:
 
 
 def test_a_function_that_the_libraries_lack(sdk: Path) -> None:
-    with pytest.raises(AclError, match="none of .*libascendcl.* has aclrtNoSuchThing") as caught:
+    with pytest.raises(AclError, match=r"none of .*libascendcl.* has aclrtNoSuchThing") as caught:
         Libraries(find(sdk)).function("aclrtNoSuchThing")
     assert caught.value.code == 200001
 

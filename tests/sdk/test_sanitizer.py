@@ -30,7 +30,7 @@ def sanitized(sdk: Path, compile_cxx: Compile, tmp_path_factory: pytest.TempPath
 
 @pytest.mark.parametrize("name", ["values", "messages", "first", "fork", "busy", "not-emulated"])
 def test_no_error_in_the_shim(name: str, sanitized: tuple[Path, Path]) -> None:
-    # Leaks are looked at apart: an interpreter that is never finalised keeps all its memory. The stack of a signal or a fork stays as it is.
+    # Leaks are looked at apart: an interpreter that is never finalised keeps all its memory.
     options = "detect_leaks=0:abort_on_error=0:exitcode=99:alloc_dealloc_mismatch=1:detect_stack_use_after_return=1"
     done = run(sanitized[1], name, env={**CLEAN, "ASAN_OPTIONS": options}, timeout=300)
     assert "AddressSanitizer" not in done.stderr, done.stderr[:4000]

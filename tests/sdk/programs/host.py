@@ -60,4 +60,4 @@ def main(lib64: str, before: str, after: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*(sys.argv[1:] + ["", ""])[:3])
+    main(*[*sys.argv[1:], "", ""][:3])

@@ -1,0 +1,113 @@
+"""``python -m bench.latency_c``: what a C++ program pays for a call of 16 elements and for its start, as ratios of one run.
+
+A call is compared with PyTorch's out= call of the same arithmetic in this process, a whole program with ``import numba`` in a fresh
+interpreter; both sides are measured in turns. Needs a C++ compiler.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench import latency, pytorch
+
+HERE = Path(__file__).resolve().parent
+#: Rounds of everything; the machine's slow minutes hit both sides of a ratio.
+ROUNDS = 7
+
+#: A program that does what the documents' programs do: start, one operator of 8 elements, the end. Without "operator": the start alone.
+_WHOLE = r"""
+#include <vector>
+#include "acl/acl.h"
+#include "aclnnop/aclnn_selu_backward.h"
+int main(int count, char **) {
+  if (aclInit(nullptr) || aclrtSetDevice(0)) return 1;
+  if (count == 1) return 0;
+  aclrtStream stream; void *data; uint64_t size; aclOpExecutor *executor; std::vector<float> host(8, 1.0f); const int64_t shape[] = {8};
+  if (aclrtCreateStream(&stream) || aclrtMalloc(&data, 32, ACL_MEM_MALLOC_HUGE_FIRST)) return 2;
+  if (aclrtMemcpy(data, 32, host.data(), 32, ACL_MEMCPY_HOST_TO_DEVICE)) return 3;
+  aclTensor *t = aclCreateTensor(shape, 1, ACL_FLOAT, nullptr, 0, ACL_FORMAT_ND, shape, 1, data);
+  if (aclnnSeluBackwardGetWorkspaceSize(t, t, t, &size, &executor) || aclnnSeluBackward(nullptr, size, executor, stream)) return 4;
+  if (aclrtSynchronizeStream(stream) || aclrtMemcpy(host.data(), 32, data, 32, ACL_MEMCPY_DEVICE_TO_HOST)) return 5;
+  aclDestroyTensor(t); aclrtFree(data); aclrtDestroyStream(stream); aclrtResetDevice(0); aclFinalize();
+  return host[7] == 1.0507009873554804934f ? 0 : 6;
+}
+"""
+
+
+def _compile(place: Path) -> tuple[Path, Path]:
+    from emu.sdk import toolchain
+    from emu.sdk.build import build, compile_flags, link_flags
+
+    sdk = build(place / "sdk")
+    (place / "whole.cpp").write_text(_WHOLE)
+    for source, name in ((HERE / "latency.cpp", "latency"), (place / "whole.cpp", "whole")):
+        line = [*toolchain.cxx_compiler(), "-O2", *compile_flags(sdk), str(source), "-o", str(place / name), *link_flags(sdk)]
+        toolchain.run(line)
+    return place / "latency", place / "whole"
+
+
+def _seconds(line: list[str]) -> float:
+    began = time.perf_counter()
+    subprocess.run(line, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - began
+
+
+def _nanoseconds(program: Path) -> dict[str, float]:
+    done = subprocess.run([str(program)], check=True, capture_output=True, text=True)
+    return {name: float(value) for name, value in (line.split() for line in done.stdout.splitlines())}
+
+
+def _torch_ns() -> float | None:
+    """The best of some samples of PyTorch's out= call, on one thread, as the program takes the best of its own."""
+    call = latency.arrays()[1]
+    torch = pytorch.module()
+    if call is None or torch is None:
+        return None
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    times = []
+    for _ in range(30):
+        began = time.perf_counter()
+        call(2000)
+        times.append((time.perf_counter() - began) / 2000)
+    torch.set_num_threads(threads)
+    return min(times) * 1e9
+
+
+def measure(rounds: int = ROUNDS) -> dict[str, Any]:
+    """Figures by name: ``*_us`` of one call, ``*_s`` of a start (medians), ``*_ratio`` (median of each round's ratio)."""
+    with tempfile.TemporaryDirectory(prefix="aclnn-emu-bench-") as scratch:
+        calls, whole = _compile(Path(scratch))
+        numba = [sys.executable, "-c", "import numba"]
+        _seconds([str(whole), "operator"])  # the kernel is compiled and cached, files are read once
+        _seconds(numba)
+        ns: list[dict[str, float]] = []
+        torch: list[float] = []
+        starts: list[tuple[float, float, float]] = []
+        for _ in range(rounds):
+            ns.append(_nanoseconds(calls))
+            other = _torch_ns()
+            if other is not None:
+                torch.append(other)
+            starts.append((_seconds(numba), _seconds([str(whole), "operator"]), _seconds([str(whole)])))
+    found: dict[str, Any] = {f"{name}_us": round(median(one[name] for one in ns) / 1e3, 2) for name in ns[0]}
+    if torch:
+        found["torch_us"] = round(median(torch) / 1e3, 2)
+        for name in ("pipelined", "synchronous"):
+            found[f"{name}_ratio"] = round(median(one[name] / t for one, t in zip(ns, torch, strict=True)), 2)
+    found["import_numba_s"] = round(median(s[0] for s in starts), 3)
+    found["program_s"] = round(median(s[1] for s in starts), 3)
+    found["start_alone_s"] = round(median(s[2] for s in starts), 3)
+    found["program_ratio"] = round(median(s[1] / s[0] for s in starts), 2)
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(), indent=2))
