@@ -13,6 +13,7 @@ from emu.acl.rt._context import *  # noqa: F403
 from emu.acl.rt._copy import *  # noqa: F403
 from emu.acl.rt._device import *  # noqa: F403
 from emu.acl.rt._event import *  # noqa: F403
+from emu.acl.rt._limits import *  # noqa: F403
 from emu.acl.rt._memory import *  # noqa: F403
 from emu.acl.rt._stream import *  # noqa: F403
 
