@@ -75,7 +75,7 @@ class NativeKernels:
         wide = v._replace(dtype="FLOAT")
         arrays = [widen(v.dtype, np.atleast_1d(np.array(a, BITS_DTYPE[v.dtype]))).view(np.uint32) for a in example.inputs]
         if example.last is not None:
-            out = self.rows(flow, wide, example.last, *(a.reshape(1, -1, 1) for a in arrays)).ravel()[example.index]
+            out = self.rows(flow, wide, example.last, *(a.reshape(1, -1, 1) for a in arrays)).ravel()[example.element]
         else:
             if len(arrays) == 2:
                 factor = self.elementwise(flow, wide, np.ones(1, np.float32).view(np.uint32), arrays[1])[0]

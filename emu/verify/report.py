@@ -71,16 +71,15 @@ def explain(row: dict[str, Any], example: Example, provider: Provider) -> dict[s
     observe = getattr(provider, "steps", None)
     kernel = list(observe(row["flow"], v, example)) if observe else []
     kernel.append(Step("result", example.got, "", dtype))
-    one = (lambda a: a[example.index]) if example.last is not None else (lambda a: a)
     found: dict[str, Any] = {
-        "inputs": [readable(dtype, one(a)) for a in example.inputs],
+        "inputs": [readable(dtype, a if example.last is None else a[example.element]) for a in example.inputs],
         "kernel": readable(dtype, example.got),
         "reference": readable(dtype, example.want),
-        "reference_steps": [[s.name, readable(s.format, s.bits)] for s in _relevant(trace, example.index)],
+        "reference_steps": [[s.name, readable(s.format, s.bits)] for s in _relevant(trace, example.element)],
         "kernel_steps": [[s.name, readable(s.format, s.bits)] for s in kernel],
     }
     if example.last is not None:
-        found |= {"row": [[hexadecimal(dtype, b) for b in a] for a in example.inputs], "index": example.index}
+        found |= {"row": [[hexadecimal(dtype, b) for b in a] for a in example.inputs], "index": example.element}
         found["dim"] = "last" if example.last else "not last"
     return found
 

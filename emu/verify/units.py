@@ -57,14 +57,14 @@ class Unit(NamedTuple):
 class Example(NamedTuple):
     """One counterexample, as patterns.
 
-    For a reduction the inputs are lists of a row's patterns and `index` is the wrong element.
+    For a reduction the inputs are lists of a row's patterns and `element` is the index of the wrong one.
     """
 
     inputs: tuple[Any, ...]
     got: int
     want: int
     last: bool | None = None
-    index: int = 0
+    element: int = 0
 
 
 class Outcome(NamedTuple):
