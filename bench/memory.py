@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,7 @@ def child(operator: str, dtype: str, dim: int | None, elements: int, threads: in
     import emu
 
     emu.configure(threads=threads)
-    from emu import acl
-
+    acl: Any = import_module("emu.acl")
     _ok(acl.init())
     _ok(acl.rt.set_device(0))
     _two_phases(operator, dtype, dim, 16)
@@ -62,16 +62,17 @@ def _ok(code: int) -> None:
 
 def _two_phases(operator: str, dtype: str, dim: int | None, n: int) -> int:
     """Run the operator on device memory of zeros and ones, free it; returns the bytes of the tensors and the workspace."""
-    from emu import acl, aclnn
+    from emu import aclnn
     from emu.opdef.catalogue import operator as find
     from emu.types import ITEMSIZE, DataType, Format, MemMallocPolicy
 
+    acl: Any = import_module("emu.acl")
     op = find("aclnn" + operator)
     kind = DataType[dtype]
     shape = (max(1, n // ROW), min(n, ROW))
     args: list[Any] = []
     blocks: list[int] = []
-    used: int = 0
+    used = 0
     for p in op.params:
         if not p.is_tensor:
             args.append(dim)
@@ -94,12 +95,11 @@ def _two_phases(operator: str, dtype: str, dim: int | None, n: int) -> int:
             aclnn.aclDestroyTensor(arg)
     for block in blocks:
         _ok(acl.rt.free(block))
-    return used + size
+    return used + int(size)
 
 
 def _malloc(nbytes: int, policy: int, blocks: list[int]) -> int:
-    from emu import acl
-
+    acl: Any = import_module("emu.acl")
     address, code = acl.rt.malloc(nbytes, policy)
     _ok(code)
     blocks.append(address)

@@ -204,6 +204,7 @@ def _others(result: Record) -> Iterator[str]:
         yield "## Starting"
         yield ""
         rows = [(n, *(f"{p[k]['median']:.3f} s" if k in p else "–" for k in ("wall", "inside"))) for n, p in result["processes"].items()]
+        rows += [(f"C++: {k}", f"{v:.3f} s", "–") for k, v in _ending(result.get("latency", {}).get("c"), "_s")]
         yield from table(("process", "start to end", "inside"), rows)
     if "memory" in result:
         yield "## Memory"
@@ -216,6 +217,13 @@ def _others(result: Record) -> Iterator[str]:
         yield from table(("case", "at the first result, MiB", "tensors, MiB", "beyond both, MiB"), rows)
 
 
+def _ending(figures: object, ending: str) -> list[tuple[str, float]]:
+    """The C ABI's figures of one unit, named as text; none when it was not measured."""
+    if not isinstance(figures, dict):
+        return []
+    return [(k.removesuffix(ending).replace("_", " "), v) for k, v in figures.items() if k.endswith(ending)]
+
+
 def _length_row(r: Record) -> tuple[str, ...]:
     return f"{size(r['elements'])}, {r['threads']}T", *(_gigas(r, n) for n in ("emu", "torch", "limit")), _ratio(r, "torch")
 
@@ -224,9 +232,7 @@ def _latency(found: Record) -> Iterator[str]:
     yield f"## Latency, {found['elements']} elements, SeluBackward FLOAT"
     yield ""
     rows = [(NAMES[n], *(f"{s[k] * 1e6:.2f}" for k in ("median", "q1", "q3"))) for n, s in found["seconds"].items()]
-    if isinstance(found["c"], dict):
-        seconds = {k.removesuffix("_s").replace("_", " "): v for k, v in found["c"].items() if k.endswith("_s")}
-        rows += [(f"C ABI, {k}", f"{v * 1e6:.2f}", "", "") for k, v in seconds.items()]
+    rows += [(f"C ABI, {k}", f"{v:.2f}", "", "") for k, v in _ending(found["c"], "_us") if k != "torch"]
     yield from table(("call", "µs", "lower quartile", "upper quartile"), rows)
     yield f"Launch rate, Python face: {found['launches_per_s']:,} launches per second."
     yield ""

@@ -90,7 +90,7 @@ def measure(what: Settings, say: Say) -> dict[str, Any]:
         result["lengths"] = scaling.lengths(what.effort, arena, say)
         result["scaling"] = scaling.threads(what.name == "quick", arena, say)
         set_threads(max(c.threads for c in what.cells))
-        result["latency"] = latency.measure(what.effort, say)
+        result["latency"] = latency.measure(what.effort, say, 3 if what.name == "quick" else 7)
         result["processes"] = processes.measure(*what.processes, say)
         result["memory"] = memory.measure(what.name == "quick", say)
     result["load"]["after"] = os.getloadavg()[0]

@@ -129,7 +129,8 @@ def _tensor(cell: Cell, k: int, arena: Arena) -> Array:
         padded: Array = arena.empty((rows, length + PADDING), kind)[:, :length]
         return padded
     if cell.layout == "transposed both" or (cell.layout == "transposed" and k == 0):
-        return arena.empty(cell.shape[::-1], kind).T
+        turned: Array = arena.empty(cell.shape[::-1], kind).T
+        return turned
     return arena.empty(cell.shape, kind)
 
 
