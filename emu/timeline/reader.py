@@ -103,6 +103,8 @@ def problems(trace: Trace) -> list[str]:
             starts[e["id"]] = e
         elif kind == "f" and (e["id"] not in starts or (trace.clock == "wall" and starts[e["id"]]["ts"] > e["ts"] + 1e-9)):
             found.append(f"event {n}: arrow {e['id']} ends before it starts")
+    if any("missing" in text or "unknown kind" in text for text in found):
+        return found  # the other rules would stumble over these
     for pid, tid in {(e["pid"], e["tid"]) for e in trace.slices()}:
         if pid not in layers or (pid, tid) not in named:
             found.append(f"row {tid} of layer {pid} has no name")

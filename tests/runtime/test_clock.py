@@ -205,7 +205,12 @@ def test_a_new_thread_is_no_earlier_than_the_device(card):
 
 @pytest.mark.parametrize(
     ("changes", "text"),
-    [({"clock": "real"}, "clock must be"), ({"host": "perl"}, "host must be"), ({"host": "-1"}, "host must be"), ({"host": 3}, "host must be str")],
+    [
+        ({"clock": "real"}, "clock must be"),
+        ({"host": "perl"}, "host must be"),
+        ({"host": "-1"}, "host must be"),
+        ({"host": 3}, "host must be str"),
+    ],
 )
 def test_wrong_settings_are_refused(changes, text):
     with pytest.raises(ValueError, match=text):

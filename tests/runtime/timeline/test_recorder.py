@@ -84,7 +84,17 @@ def test_the_format(traced, clock, host):
     labels = {e["args"]["labels"] for e in trace.events if e["name"] == "process_labels"}
     assert labels == {f"EMULATED Ascend910B1, {clock} time"}
     assert sorted(names(trace, HARDWARE)) == sorted(
-        ["event record", "memcpy", *["aclnnExp"] * 3, "event record", "event wait", "Contiguous", "aclnnSoftmax", "memset", "aclnnInplaceSigmoid"]
+        [
+            "event record",
+            "memcpy",
+            *["aclnnExp"] * 3,
+            "event record",
+            "event wait",
+            "Contiguous",
+            "aclnnSoftmax",
+            "memset",
+            "aclnnInplaceSigmoid",
+        ]
     )
     assert names(trace, CANN) == [
         "aclrtMemcpy", "aclrtRecordEvent", "aclrtMemcpyAsync", *["aclnnExp"] * 3, "aclrtRecordEvent", "aclrtStreamWaitEvent", "aclnnSoftmax",
@@ -221,12 +231,12 @@ def test_memory_stays_bounded_while_the_file_grows(card, tmp_path):
     with emu.trace(path):
         for _ in range(3):
             tracemalloc.start()
-            for _ in range(3000):
+            for _ in range(1500):
                 c.launch("aclnnInplaceExp", s, x)
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
             sizes.append(path.stat().st_size)
-    assert sizes[0] > 500_000, "it is written while the program runs"
+    assert sizes[0] > 250_000, "it is written while the program runs"
     assert sizes[2] > 2.5 * sizes[0]
     assert max(peaks) < 4 << 20
     assert peaks[2] < 1.5 * peaks[0], "what was written is not kept"

@@ -1,0 +1,129 @@
+"""emu run --trace, emu trace-summary, emu trace-plot, and the example with two streams."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "python" / "two_streams.py"
+SCRIPT = """
+import acl, sys
+from emu import aclnn
+assert acl.rt.set_device(0) == 0
+s, _ = acl.rt.create_stream()
+p, _ = acl.rt.malloc(4096, 0)
+t = aclnn.aclCreateTensor((1024,), 0, None, 0, 2, (1024,), p)
+for _ in range(3):
+    size, executor, code = aclnn.aclnnInplaceExpGetWorkspaceSize(t)
+    assert aclnn.aclnnInplaceExp(0, size, executor, s) == 0
+assert acl.rt.synchronize_stream(s) == 0
+if len(sys.argv) > 1:
+    raise SystemExit(3)
+"""
+
+
+def run(*args: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    clean = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "EMU_CACHE_DIR", "PYTHONPATH")}
+    return subprocess.run(
+        [sys.executable, "-m", "emu", *args], cwd=cwd, env={**clean, **env}, capture_output=True, text=True, check=False, timeout=300
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [["--trace", "out.json"], ["--trace", "out.json", "--clock", "wall"]])
+def test_run_writes_a_trace(tmp_path, options):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    ran = run("run", *options, "script.py", cwd=tmp_path)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    from emu.timeline import reader
+
+    trace = reader.load(tmp_path / "out.json")
+    assert trace.complete
+    assert reader.problems(trace) == []
+    assert trace.clock == ("wall" if "wall" in options else "simulated")
+    assert [e["name"] for e in trace.slices(1000)] == ["aclnnInplaceExp"] * 3
+
+
+def test_a_script_that_fails_leaves_a_whole_trace(tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    assert run("run", "--trace", "out.json", "script.py", "fail", cwd=tmp_path).returncode == 3
+    assert json.loads((tmp_path / "out.json").read_text())["otherData"]["clock"] == "simulated"
+
+
+def test_the_environment_variable(tmp_path):
+    (tmp_path / "script.py").write_text("import emu; emu.install()\n" + SCRIPT)
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("EMU_") or k == "EMU_CACHE_DIR"}
+    env = {**clean, "EMU_TRACE": str(tmp_path / "out.json"), "EMU_HOST": "cpp"}
+    ran = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=300)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert json.loads((tmp_path / "out.json").read_text())["otherData"]["host"] == "cpp"
+
+
+def test_a_trace_that_cannot_be_written(emu):
+    Path("script.py").write_text("")
+    ran = emu("run", "--trace", "nowhere/out.json", "script.py")
+    assert ran.code == 1
+    assert "--trace nowhere/out.json: no file can be written there" in ran.err
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory):
+    """The example, run once with its traces."""
+    directory = tmp_path_factory.mktemp("two_streams")
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("EMU_") or k == "EMU_CACHE_DIR"}
+    ran = subprocess.run(
+        [sys.executable, str(EXAMPLE), str(directory)], env=clean, capture_output=True, text=True, check=False, timeout=300
+    )  # fmt: skip
+    assert (ran.returncode, ran.stderr) == (0, "")
+    return directory, ran.stdout
+
+
+def test_the_example_overlaps_and_serialises(example):
+    directory, out = example
+    times = {line.split(":")[0]: line.split(": ")[1] for line in out.splitlines()}
+    assert times["same results"] == "True"
+    overlapped, serialised = (float(times[name].removesuffix(" ms simulated")) for name in ("overlapped", "serialised"))
+    assert 1.5 < serialised / overlapped < 1.7
+    from emu.timeline import reader
+
+    for name in ("overlapped", "serialised"):
+        assert reader.problems(reader.load(directory / f"{name}.json")) == []
+
+
+def test_summary(emu, example):
+    path = str(example[0] / "serialised.json")
+    ran = emu("trace-summary", path)
+    assert ran.code == 0
+    assert ran.out.startswith("EMULATED Ascend910B1; all times are simulated time.")
+    for text in ("Time by operator", "aclnnGelu", "Streams", "waiting for events", "Longest gaps", "an event of stream"):
+        assert text in ran.out
+    found = json.loads(emu("trace-summary", path, "--gaps", "2", "--json").out)
+    assert found["clock"] == "simulated"
+    assert len(found["gaps"]) == 2
+    for stream in found["streams"]:
+        assert stream["busy"] + stream["waiting"] + stream["idle"] == pytest.approx(found["span_us"], abs=0.01)
+
+
+@pytest.mark.parametrize(("text", "message"), [(None, "No such file"), ("[]", "has no list traceEvents"), ("x", "is no JSON")])
+def test_what_is_no_trace(emu, text, message):
+    if text is not None:
+        Path("t.json").write_text(text)
+    for command in ("trace-summary", "trace-plot"):
+        ran = emu(command, "t.json")
+        assert ran.code == 1
+        assert message in ran.err
+
+
+def test_plot(emu, example):
+    pytest.importorskip("matplotlib", reason="drawing needs matplotlib")
+    traces = [str(example[0] / f"{name}.json") for name in ("overlapped", "serialised")]
+    ran = emu("trace-plot", *traces, "-o", "two.png")
+    assert (ran.code, ran.out) == (0, "two.png: simulated time\n")
+    assert Path("two.png").read_bytes()[:4] == b"\x89PNG"
+    wrong = emu("trace-plot", traces[0], "-o", "two.xyz")
+    assert wrong.code == 1
+    assert "xyz" in wrong.err
