@@ -18,8 +18,27 @@ _MB = 1 << 20
 Devices = Annotated[int | None, typer.Option("--devices", help="How many devices the machine has [EMU_DEVICES].")]
 
 
-def command(soc: Soc = None, devices: Devices = None, as_json: AsJson = False) -> None:
+Watch = Annotated[bool, typer.Option("--watch", help="Look at a running process that was started with EMU_WATCH=1.")]
+Pid = Annotated[int | None, typer.Option("--pid", help="Which process to watch; needed only when there are several.")]
+Interval = Annotated[float, typer.Option("--interval", min=0.05, help="Seconds between two looks.")]
+Count = Annotated[int | None, typer.Option("--count", min=1, help="How many looks. Default: until the process ends.")]
+
+
+def command(
+    soc: Soc = None,
+    devices: Devices = None,
+    as_json: AsJson = False,
+    watch: Watch = False,
+    pid: Pid = None,
+    interval: Interval = 1.0,
+    count: Count = None,
+) -> None:
     """Show the emulated devices as npu-smi would; what an emulator cannot know is shown as "-"."""
+    if watch:
+        from emu.cli._watch import follow
+
+        follow(pid, interval, count, as_json)
+        return
     config = settings(soc=soc, devices=devices)
     found = describe()
     if as_json:

@@ -51,7 +51,7 @@ _opened = False
 
 
 def opened() -> None:
-    """A context came to life: EMU_TRACE starts with the first one."""
+    """A context came to life: EMU_TRACE and EMU_WATCH start with the first one."""
     global _opened
     if not _opened:
         _opened = True
@@ -59,6 +59,10 @@ def opened() -> None:
             from emu.timeline import from_environment
 
             from_environment()
+        if os.environ.get("EMU_WATCH", "0") not in ("", "0"):
+            from emu.runtime import watch
+
+            watch.serve()
 
 
 def host_issue_ns(text: str) -> int:

@@ -124,13 +124,13 @@ def test_every_product_can_be_timed(soc):
 @pytest.mark.parametrize("missing", ["l2_rate", "lanes_fp16", "pcie_gbs"])
 def test_a_missing_rate_is_named(missing):
     poor = replace(A2, name="Ascend910X", rates={k: v for k, v in A2.rates.items() if k != missing})
-    with pytest.raises(ValueError, match=f"Ascend910X: profiles.toml has no rate {missing}"):
+    with pytest.raises(ValueError, match=rf"Ascend910X: profiles\.toml has no rate {missing}"):
         rates(poor)
 
 
 def test_a_missing_memory_rate_is_named():
     poor = replace(A2, name="Ascend910Y", rates={k: v for k, v in A2.rates.items() if k not in ("hbm_gbs", "ddr_rate")})
-    with pytest.raises(ValueError, match="Ascend910Y: profiles.toml has no rate ddr_rate"):
+    with pytest.raises(ValueError, match=r"Ascend910Y: profiles\.toml has no rate ddr_rate"):
         rates(poor)
 
 
