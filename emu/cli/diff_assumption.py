@@ -8,7 +8,7 @@ import typer
 
 from emu.cli._common import AsJson, progress_bar
 from emu.cli.diff_soc import show
-from emu.cli.study import Columns, Count, Dtypes, Grad, Inputs, Op, RowLength, Seed, guarded, products, split
+from emu.cli.study import Columns, Count, Dtypes, Grad, Inputs, Markdown, Op, RowLength, Seed, guarded, products, split
 
 
 def command(
@@ -21,6 +21,7 @@ def command(
     seed: Seed = 0,
     row_length: RowLength = 64,
     columns: Columns = False,
+    markdown: Markdown = False,
     as_json: AsJson = False,
 ) -> None:
     """Count how many inputs change with each named assumption that an operator rests on."""
@@ -36,6 +37,6 @@ def command(
             )  # fmt: skip
 
         found, single = guarded(work)
-    show(op, found, as_json)
-    if single and not as_json:
+    show(op, found, as_json, markdown)
+    if single and not as_json and not markdown:
         print("One value only is known, nothing to compare: " + ", ".join(single))

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from emu.cli._common import AsJson, print_json, print_table, progress_bar
-from emu.cli.study import Columns, Count, Dtypes, Grad, Inputs, Op, RowLength, Seed, guarded, products, split
+from emu.cli._common import AsJson, print_json, progress_bar
+from emu.cli.study import Columns, Count, Dtypes, Grad, Inputs, Markdown, Op, RowLength, Seed, guarded, print_text, products, split
 
 
 def command(
@@ -20,6 +20,7 @@ def command(
     seed: Seed = 0,
     row_length: RowLength = 64,
     columns: Columns = False,
+    markdown: Markdown = False,
     as_json: AsJson = False,
 ) -> None:
     """Compare products: which inputs give other bits, and by how much."""
@@ -35,10 +36,10 @@ def command(
             )  # fmt: skip
 
         found = guarded(work)
-    show(op, found, as_json)
+    show(op, found, as_json, markdown)
 
 
-def show(op: str, found: list, as_json: bool) -> None:  # type: ignore[type-arg]
+def show(op: str, found: list, as_json: bool, markdown: bool) -> None:  # type: ignore[type-arg]
     """The pairs as JSON or as a table with the largest difference of each."""
     if as_json:
         print_json([d.row() | {"first": list(d.first)} for d in found])
@@ -49,5 +50,7 @@ def show(op: str, found: list, as_json: bool) -> None:  # type: ignore[type-arg]
         ins = "" if first is None else ", ".join(f"{i['name']}={i['decimal']}" for i in first["inputs"])
         case = "" if first is None else f"{ins}: {first['result']} / {first['golden']}"
         rows.append([d.dtype, d.what, d.other, f"{d.differing} of {d.n}", f"{100 * d.share:.3g} %", str(d.steps_max), str(d.special), case])
-    print_table(["dtype", "this", "other", "differ", "share", "steps, largest", "NaN or inf differ", "largest difference: this / other"], rows, title=op)
-    print("steps: representable values between the two results. Any NaN equals any NaN.")
+    header = ["dtype", "this", "other", "differ", "share", "steps, largest", "NaN or inf differ", "largest difference: this / other"]
+    print_text([header, *rows], markdown, op)
+    if not markdown:
+        print("steps: representable values between the two results. Any NaN equals any NaN.")

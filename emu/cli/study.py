@@ -33,6 +33,8 @@ Peer = Annotated[str | None, typer.Option("--peer", metavar="WHAT", help="The ot
 Ablate = Annotated[bool, typer.Option("--ablate", help="Show where the error enters: input, formula, intermediate and output rounding.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write study.json and tables there; an interrupted study goes on.")]
 Plots = Annotated[bool, typer.Option("--plots", help="With -o: also write the plots.")]
+Markdown = Annotated[bool, typer.Option("--markdown", help="Print the table alone, in Markdown.")]
+Metrics = Annotated[str | None, typer.Option("--metrics", metavar="A,B", help="Columns of the table; --list shows the metrics.")]
 Html = Annotated[bool, typer.Option("--html", help="With -o: also write report.html.")]
 
 
@@ -79,6 +81,8 @@ def command(
     output: Output = None,
     plots: Plots = False,
     html: Html = False,
+    metrics: Metrics = None,
+    markdown: Markdown = False,
     as_json: AsJson = False,
     listing: Annotated[bool, typer.Option("--list", help="List the inputs, what to compare with, and the metrics.")] = False,
 ) -> None:
@@ -106,17 +110,27 @@ def command(
             return found
 
     study = guarded(work)
+    text = guarded(lambda: study.table() if metrics is None else study.table(("dtype", "soc", *split(metrics))))
     if as_json:
         print_json(study.to_dict())
+        return
+    print_text(text, markdown, f"{study.question['op']} against {study.question['against']}")
+    if markdown:
         return
     _show(study)
     if output is not None:
         print(f"written to {output}")
 
 
+def print_text(text: list[list[str]], markdown: bool, title: str) -> None:
+    """A table, header first, for the terminal or in Markdown."""
+    if markdown:
+        print("\n".join("| " + " | ".join(line) + " |" for line in (text[0], ["---"] * len(text[0]), *text[1:])))
+    else:
+        print_table(text[0], text[1:], title=title)
+
+
 def _show(study: Study) -> None:
-    text = study.table()
-    print_table(text[0], text[1:], title=f"{study.question['op']} against {study.question['against']}")
     for cell in study.cells:
         if cell.tally is None:
             continue

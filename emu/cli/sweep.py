@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from emu.cli._common import AsJson, print_json, print_table, progress_bar
+from emu.cli._common import AsJson, print_json, progress_bar
 from emu.cli._errors import usage
-from emu.cli.study import Against, Count, Grad, Inputs, Peer, RowLength, Seed, guarded, products, split
+from emu.cli.study import Against, Count, Grad, Inputs, Markdown, Peer, RowLength, Seed, guarded, print_text, products, split
 
 
 def command(
@@ -26,6 +26,7 @@ def command(
     workers: Annotated[int, typer.Option("--workers", min=1, help="Local processes.")] = 2,
     scheduler: Annotated[str | None, typer.Option("--scheduler", metavar="tcp://HOST:PORT", help="A dask scheduler to use instead.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE.csv", help="Write the rows there.")] = None,
+    markdown: Markdown = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a matrix of studies, operators × dtypes × products, and show one summary."""
@@ -52,4 +53,6 @@ def command(
         print_json(rows)
         return
     columns = ("op", "dtype", "soc", "n", "compared", "exact_hits", "wrong_by_one", "steps_max", "ulp_mean", "ulp_max", "mere", "mare", "accepted", "note")
-    print_table(columns, [[f"{v:.4g}" if isinstance(v := row.get(c, ""), float) else str(v) for c in columns] for row in rows])
+    from emu.study.result import text_of
+
+    print_text([list(columns), *([text_of(row.get(c, "")) for c in columns] for row in rows)], markdown, "sweep")

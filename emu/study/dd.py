@@ -154,9 +154,11 @@ def _assemble(k: NDArray[np.int64], p: DD) -> tuple[DD, F64]:
 
 
 def exp(x: DD) -> DD:
-    """e^x, relative error below EXP_BOUND for |x| <= 600. Beyond, the exponent is held at ±600: a value that no dtype
-    of an operator tells from 0 or infinity."""
-    x = DD(np.clip(x.hi, -600.0, 600.0), np.where(np.abs(x.hi) > 600.0, 0.0, x.lo))
+    """e^x, relative error below EXP_BOUND for |x| <= 530.
+
+    Beyond, the exponent is held at ±530: a value of the right sign that no dtype but DOUBLE tells from 0 or infinity.
+    """
+    x = DD(np.clip(x.hi, -530.0, 530.0), np.where(np.abs(x.hi) > 530.0, 0.0, x.lo))
     k, p = _reduced(x)
     m, power = _assemble(k, p)
     return DD(m.hi * power, m.lo * power)
@@ -164,7 +166,7 @@ def exp(x: DD) -> DD:
 
 def expm1(x: DD) -> DD:
     """e^x - 1, relative error below 2^-86: no cancellation where |x| < ln2/128."""
-    x = DD(np.clip(x.hi, -600.0, 600.0), np.where(np.abs(x.hi) > 600.0, 0.0, x.lo))
+    x = DD(np.clip(x.hi, -530.0, 530.0), np.where(np.abs(x.hi) > 530.0, 0.0, x.lo))
     k, p = _reduced(x)
     m, power = _assemble(k, p)
     full = add(DD(m.hi * power, m.lo * power), of(np.full_like(m.hi, -1.0)))

@@ -91,7 +91,9 @@ def diff_assumption(
                     if dtype in declared.dtypes and dtype not in declared.dtypes_on(profile(soc)):
                         continue
                     change = f"{a.name}={value}"
-                    study = run(op, dtypes=(dtype,), socs=(soc,), against=f"assume:{change}", provider=provider, progress=progress, **asked)
+                    # An order of sums shows where its dimension is reduced, whatever was asked.
+                    place = {"tbe_col_order": {"last": False}, "tbe_row_order": {"last": True}}.get(a.name, {})
+                    study = run(op, dtypes=(dtype,), socs=(soc,), against=f"assume:{change}", provider=provider, progress=progress, **(asked | place))
                     cell = study.cells[0]
                     found.append(_difference(cell, f"{soc}, {a.name}={a.default}", change, cell.note))
     return found, [a.name for a in touching if len(a.values) == 1]

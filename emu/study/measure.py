@@ -37,6 +37,8 @@ DEFINITIONS = {
     "rmse": "root of the mean of (a-g)^2, in the unit of the output",
     "mere": "mean of |a-g| / (|g| + 1e-7)",
     "mare": "maximum of |a-g| / (|g| + 1e-7)",
+    "onset_negative": "the negative input nearest to 0 whose result is off by more than 1 % of the golden value (nan: none)",
+    "onset_positive": "the positive input nearest to 0 whose result is off by more than 1 % of the golden value (nan: none)",
     "nan_result": "results that are NaN where the golden value is not",
     "nan_golden": "golden values that are NaN where the result is not",
     "inf_result": "results that are infinite where the golden value is not, or of the other sign",
@@ -75,6 +77,8 @@ class Tally:
         self.dtype = dtype
         self.sums: dict[str, float] = dict.fromkeys(_SUMS, 0.0)
         self.tops: dict[str, float] = dict.fromkeys(_TOPS, 0.0)
+        #: Nearest negative and positive input with more than 1 % of error, as the largest of x and of -x.
+        self.onset = [float("-inf"), float("-inf")]
         self.ulp_hist = np.zeros(ULP_BINS + 1, np.int64)
         self.step_hist = np.zeros(STEP_BINS, np.int64)
         points = 2 * curve_bins(dtype)
@@ -90,6 +94,7 @@ class Tally:
             self.sums[key] += value
         for key, value in other.tops.items():
             self.tops[key] = max(self.tops[key], value)
+        self.onset = [max(a, b) for a, b in zip(self.onset, other.onset, strict=True)]
         self.ulp_hist += other.ulp_hist
         self.step_hist += other.step_hist
         for key in self.curve:
@@ -107,13 +112,14 @@ class Tally:
             "dtype": self.dtype, "sums": self.sums, "tops": self.tops, "ulp_hist": self.ulp_hist.tolist(),
             "step_hist": self.step_hist.tolist(), "curve": {k: v.tolist() for k, v in self.curve.items()},
             "curve_top": {k: v.tolist() for k, v in self.curve_top.items()}, "worst": self.worst,
-            "parts": self.parts,
+            "parts": self.parts, "onset": self.onset,
         }  # fmt: skip
 
     @staticmethod
     def from_dict(d: dict[str, Any]) -> Tally:
         t = Tally(d["dtype"])
         t.sums, t.tops, t.worst, t.parts = d["sums"], d["tops"], d["worst"], d["parts"]
+        t.onset = d["onset"]
         t.ulp_hist, t.step_hist = np.array(d["ulp_hist"], np.int64), np.array(d["step_hist"], np.int64)
         t.curve = {k: np.array(v, np.float64) for k, v in d["curve"].items()}
         t.curve_top = {k: np.array(v, np.float64) for k, v in d["curve_top"].items()}
@@ -137,6 +143,9 @@ class Tally:
             "ulp_p99": self.percentile(0.99), "ulp_p999": self.percentile(0.999), "bias_ulp": s["ulp_signed"] / n, "bias": s["signed"] / n,
             "abs_max": self.tops["abs"], "rmse": (s["sq"] / n) ** 0.5, "mere": s["rel"] / n, "mare": self.tops["rel"],
         }  # fmt: skip
+        low, high = self.onset
+        found["onset_negative"] = low if np.isfinite(low) else float("nan")
+        found["onset_positive"] = -high if np.isfinite(high) else float("nan")
         found |= {k: int(s[k]) for k in DEFINITIONS if k not in found}
         return found
 
@@ -221,6 +230,9 @@ def _curve(t: Tally, input_dtype: str, x: Bits, ulp: F64, signed: F64, size: F64
     }  # fmt: skip
     with np.errstate(all="ignore"):
         rel = np.where(size == 0, 0.0, size / reference)
+    off = numbers.values(input_dtype, x)[rel > 0.01]
+    off = off[np.isfinite(off)]
+    t.onset = [float(off[off < 0].max(initial=-np.inf)), float((-off[off > 0]).max(initial=-np.inf))]
     t.curve_top = {"ulp": np.zeros(points), "rel": np.zeros(points)}
     np.maximum.at(t.curve_top["ulp"], at, ulp)
     np.maximum.at(t.curve_top["rel"], at, np.minimum(rel, 1e300))

@@ -54,7 +54,7 @@ def quantum(dtype: str, x: F64) -> NDArray[np.int64]:
         return np.zeros(x.shape, np.int64)
     fmt = FORMATS[dtype]
     _, exponent = np.frexp(x)
-    return np.maximum(exponent.astype(np.int64) - 1 - fmt.fraction, fmt.quantum)
+    return np.where(x == 0, fmt.quantum, np.maximum(exponent.astype(np.int64) - 1 - fmt.fraction, fmt.quantum))
 
 
 def from_values(dtype: str, x: F64) -> Bits:

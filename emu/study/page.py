@@ -27,7 +27,7 @@ th { background: #f2f5f8; }
 td.n { text-align: right; }
 .pass::before { content: "\\2713  "; color: #006d4f; } .fail { font-weight: 600; } .fail::before { content: "\\2717  "; color: #b34700; }
 .note { color: #555; font-size: .9rem; }
-figure { margin: 1rem 0; } figure svg { width: 100%; height: auto; } figcaption { font-size: .9rem; color: #444; }
+figure { margin: 1rem 0; } figure svg { width: 100%; min-width: 40rem; height: auto; display: block; } figcaption { font-size: .9rem; color: #444; }
 details { margin: .4rem 0; } summary { cursor: pointer; padding: .3rem 0; } code { font-size: .85em; overflow-wrap: anywhere; }
 dt { font-weight: 600; } dd { margin: 0 0 .4rem 1rem; }
 @media print { details { display: block; } body { font-size: 11pt; } }
@@ -61,7 +61,7 @@ def _svg(study: Study, kind: str) -> str:
     inline = text[text.index("<svg") :]
     # Ids are per document: each figure gets its own.
     inline = inline.replace('id="', f'id="{kind}-').replace("url(#", f"url(#{kind}-").replace('href="#', f'href="#{kind}-')
-    return f'<figure role=img aria-label="{escape(_CAPTIONS[kind])}">{inline}<figcaption>{escape(_CAPTIONS[kind])}</figcaption></figure>'
+    return f'<figure role=img aria-label="{escape(_CAPTIONS[kind])}"><div class=scroll tabindex=0>{inline}</div><figcaption>{escape(_CAPTIONS[kind])}</figcaption></figure>'
 
 
 def _worst(cell: Cell) -> str:
@@ -83,7 +83,7 @@ def _cell(cell: Cell) -> str:
     if cell.tally is None:
         return f"{title}<p class=note>{escape(cell.note)}</p>"
     note = f"<p class=note>Refused by default: {escape(cell.note)}.</p>" if cell.note else ""
-    rules = [[r["rule"], r["level"], r["measured"], r["threshold"], r["verdict"], r["why"] or r["definition"]] for r in acceptance.as_rows(cell.verdicts())]
+    rules = [[r["rule"], r["verdict"], r["level"], r["measured"], r["threshold"], r["why"] or r["definition"]] for r in acceptance.as_rows(cell.verdicts())]
     parts = ""
     if cell.tally.parts:
         parts = "<h4>Where the error enters</h4>" + table(
@@ -92,7 +92,7 @@ def _cell(cell: Cell) -> str:
         )  # fmt: skip
     numbers = table(["metric", "value"], [[k, v] for k, v in cell.tally.metrics().items()])
     return (
-        f"{title}{note}{table(['rule', 'level', 'measured', 'threshold', 'verdict', 'definition'], rules, (5,))}{parts}"
+        f"{title}{note}{table(['rule', 'verdict', 'level', 'measured', 'threshold', 'definition'], rules, (5,))}{parts}"
         f"<h4>Worst inputs</h4>{_worst(cell)}<details><summary>All metrics</summary>{numbers}</details>"
     )
 

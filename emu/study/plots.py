@@ -154,7 +154,7 @@ def _histogram(study: Study) -> Any:
 def _comparison(study: Study) -> Any:
     plt = _pyplot()
     cells = studied(study)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 1.6 + 0.42 * len(cells)), sharey=True)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 2.0 + 0.42 * len(cells)), sharey=True)
     rows = np.arange(len(cells))[::-1]
     for j, (key, text) in enumerate((("ulp_mean", "mean"), ("ulp_p99", "99th percentile"), ("ulp_max", "largest"))):
         values = [max(float(c.tally.metrics()[key]), FLOOR_ULP) for c in cells if c.tally]
@@ -168,6 +168,7 @@ def _comparison(study: Study) -> Any:
     for y, w in zip(rows, wrong, strict=True):
         right.annotate(f" {w:.3g} %", (w, y), va="center", fontsize=9)
     right.set_xlim(0, max(1e-3, max(wrong)) * 1.25)
+    right.locator_params(axis="x", nbins=5)
     right.set_xlabel("elements that are not correctly rounded, %")
     figure.suptitle(title(study))
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=9)

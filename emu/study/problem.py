@@ -119,6 +119,8 @@ class Problem:
     def unsupported(self) -> str:
         """Why there is no such kernel, or an empty text."""
         known = self.op.dtypes_on(profile(self.soc))
+        if self.dtype == "DOUBLE":
+            raise StudyError("a study needs a golden value finer than the dtype: choose FLOAT, FLOAT16, BF16, INT8 or INT32, not DOUBLE")
         if self.dtype not in self.op.dtypes:
             raise unknown(f"dtype of {self.op.python_name}", self.dtype, self.op.dtypes)
         return "" if self.dtype in known else f"{self.soc} has no {self.dtype}; it has {', '.join(known)}"

@@ -8,13 +8,14 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from emu import __version__
 from emu.study import ablation, acceptance
-from emu.study.errors import StudyError
+from emu.study.errors import StudyError, unknown
 from emu.study.measure import DEFINITIONS, STEP_BINS, Tally, ulp_edges
 from emu.study.problem import Problem
 
@@ -61,6 +62,8 @@ class Cell:
         }  # fmt: skip
         if self.tally is not None:
             out |= self.tally.metrics() | {"accepted": self.accepted()}
+        if self.peer is not None:
+            out |= {f"peer_{k}": v for k, v in self.peer.metrics().items() if k not in ("repeat_differs", "mpfr_decided")}
         return out
 
     def to_dict(self) -> dict[str, Any]:
@@ -77,8 +80,6 @@ class Cell:
         out["worst"] = list(self.traces) or t.worst
         if t.parts:
             out["ablation"] = self.ablation()
-        if self.peer is not None:
-            out["peer"] = self.peer.metrics()
         return _plain(out)  # type: ignore[no-any-return]
 
     def ablation(self) -> list[dict[str, Any]]:
@@ -125,13 +126,17 @@ class Study:
         """One flat dict for each cell: pandas.DataFrame(study.rows()) is the table."""
         return [c.row() for c in self.cells]
 
-    def table(self) -> list[list[str]]:
-        """The main columns as text, header first."""
-        lines = [list(COLUMNS)]
-        for row in self.rows():
-            lines.append([_text(row.get(k, "")) for k in COLUMNS])
+    def table(self, columns: Sequence[str] = COLUMNS) -> list[list[str]]:
+        """The named columns of rows() as text, header first. Raises StudyError for an unknown one."""
+        rows = self.rows()
+        known = dict.fromkeys(k for row in rows for k in row)
+        for name in columns:
+            if name not in known:
+                raise unknown("column", name, known)
+        lines = [list(columns), *([text_of(row.get(k, "")) for k in columns] for row in rows)]
+        for line, row in zip(lines[1:], rows, strict=True):
             if "n" not in row:
-                lines[-1][-1] = row["note"]
+                line[-1] = row["note"]
         return lines
 
     def plot(self, path: str | os.PathLike[str] | None = None, kind: str = "error") -> Any:
@@ -176,8 +181,9 @@ def _flat_worst(cell: Cell, w: dict[str, Any]) -> dict[str, Any]:
     return {"dtype": cell.problem.dtype, "soc": cell.problem.soc, **flat, "steps_of_computation": steps}
 
 
-def _text(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def text_of(value: Any) -> str:
+    """A cell of a table: floats with five digits."""
+    return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
 def csv_bytes(rows: list[dict[str, Any]]) -> bytes:

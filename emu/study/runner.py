@@ -206,12 +206,12 @@ def _stream(
             tally.add(one)
             if peer is not None and other is not None:
                 peer.add(other)
-            advance(cell.source.start(i + 1) if i + 1 < cell.source.blocks else cell.source.size)
             state.reached(number, i + 1, tally, peer)
+            advance(cell.source.start(i + 1) if i + 1 < cell.source.blocks else cell.source.size)
     except BaseException:
+        # Nothing is saved here: an interrupt may have come between the parts of a merge. The last checkpoint is whole.
         for future in pending:
             future.cancel()
-        state.save()
         raise
     state.save()
     return tally, peer

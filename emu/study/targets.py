@@ -28,6 +28,7 @@ HELP = {
     "assume:NAME=VALUE": "the same product with a named assumption changed",
     "document": "the formula of the operator's document (numerics=document)",
     "torch": "PyTorch on the CPU, in the same dtype (extra: torch)",
+    "torch-dummy": "the same, but log_sigmoid_backward gets a buffer of zeros as on an NPU: CPU reads it, so this is no oracle",
     "FILE.npy": "results saved from a real card, in the order of the inputs",
 }
 
@@ -76,10 +77,11 @@ def make(against: str, problem: Problem, provider: Provider) -> Target:
         if problem.flow not in BY_FLOW or not BY_FLOW[problem.flow].document:
             raise StudyError(f"{problem.op.python_name} has no document variant; --against document is for the backward operators with one")
         return _device(replace(problem, numerics="document", assume=()), provider, problem)
-    if against == "torch":
+    if against in ("torch", "torch-dummy"):
         from emu.study.torch_cpu import compute
 
-        return _computed(problem, lambda inputs, raw: compute(problem.flow, problem.dtype, inputs, raw))
+        dummy = against == "torch-dummy"
+        return _computed(problem, lambda inputs, raw: compute(problem.flow, problem.dtype, inputs, dummy))
     kind, _, name = against.partition(":")
     if kind == "soc" and name:
         other = replace(problem, soc=find_soc(name))

@@ -29,14 +29,19 @@ def _tensor(torch: Any, dtype: str, bits: Bits) -> Any:
     return torch.from_numpy(bits.view(kinds[dtype]).copy())
 
 
-def compute(flow: str, dtype: str, inputs: tuple[Bits, ...], raw: tuple[Bits, ...]) -> F64:
-    """PyTorch's result as values. log_sigmoid_backward gets the buffer of its own forward pass: CPU reads it."""
+def compute(flow: str, dtype: str, inputs: tuple[Bits, ...], dummy: bool = False) -> F64:
+    """PyTorch's result as values. log_sigmoid_backward gets the buffer of its own forward pass, for CPU reads it;
+    `dummy`: zeros instead."""
     torch = _torch()
     if dtype not in ("FLOAT", "FLOAT16", "BF16", "DOUBLE"):
         raise StudyError(f"PyTorch's {flow} has no {dtype}: choose a float dtype")
     aten = torch.ops.aten
     t = [_tensor(torch, dtype, b) for b in inputs]
     kind = t[0].dtype
+
+    def buffer() -> Any:
+        return torch.zeros_like(t[-1]) if dummy else aten.log_sigmoid_forward(t[-1])[1]
+
     calls = {
         "selu": lambda: torch.selu(t[0]),
         "exp": lambda: torch.exp(t[0]),
@@ -44,7 +49,7 @@ def compute(flow: str, dtype: str, inputs: tuple[Bits, ...], raw: tuple[Bits, ..
         "gelu": lambda: torch.nn.functional.gelu(t[0], approximate="tanh"),
         "log_sigmoid": lambda: torch.nn.functional.logsigmoid(t[0]),
         "selu_backward": lambda: aten.elu_backward(t[0], _ALPHA, _SCALE, 1.0, True, t[-1]),
-        "log_sigmoid_backward": lambda: aten.log_sigmoid_backward(t[0], t[-1], aten.log_sigmoid_forward(t[-1])[1]),
+        "log_sigmoid_backward": lambda: aten.log_sigmoid_backward(t[0], t[-1], buffer()),
         "softmax": lambda: torch.softmax(t[0], -1),
         "log_softmax": lambda: torch.log_softmax(t[0], -1),
         "softmax_backward": lambda: aten._softmax_backward_data(t[0], t[-1], -1, kind),
