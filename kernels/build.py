@@ -106,16 +106,14 @@ _tables: dict[str, Any] = {}
 
 def _table(flow: str, plan: Plan) -> Any:
     """65,536 FLOAT: the plan's result for every 16-bit pattern."""
-    import ctypes
-
     import numpy as np
+
+    from .call import call
 
     kernel = _from_plan(flow, plan)
     if kernel.name not in _tables:
-        patterns = np.arange(65536, dtype=np.uint16)
         table = np.empty(65536, np.float32)
-        args = (ctypes.c_int64 * 2)(table.ctypes.data, patterns.ctypes.data)
-        ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(kernel.address)(args, 0, 65536)
+        call(kernel, (table, np.arange(65536, dtype=np.uint16)), (), 0, 65536)
         _tables[kernel.name] = table
     return _tables[kernel.name]
 
