@@ -55,13 +55,19 @@ def test_decode_every_pattern(fmt: Format, dtype: type) -> None:
             assert (1 - 2 * x.sign) * x.mant * Fraction(2) ** x.exp == value
 
 
+@cache
+def widened(fmt: Format) -> list[int]:
+    """FLOAT patterns of every pattern of a 16-bit format."""
+    return [formats.convert(fmt, FLOAT, b) for b in PATTERNS]
+
+
 @pytest.mark.parametrize("fmt", [FLOAT16, BF16], ids=lambda f: f.name)
 @pytest.mark.parametrize("mode", ROUNDINGS)
 @pytest.mark.parametrize("saturate", [False, True])
 def test_every_pattern_survives_widening_and_narrowing(fmt: Format, mode: Rounding, saturate: bool) -> None:
     """A value of the format is not changed by any rounding mode; saturation replaces infinities and NaN only."""
-    for b in PATTERNS:
-        back = formats.convert(FLOAT, fmt, formats.convert(fmt, FLOAT, b), mode, saturate)
+    for b, wide in enumerate(widened(fmt)):
+        back = formats.convert(FLOAT, fmt, wide, mode, saturate)
         if formats.is_nan(fmt, b):
             assert back == 0 if saturate else formats.is_nan(fmt, back)
         elif b & 0x7FFF == fmt.inf and saturate:
@@ -209,7 +215,7 @@ def test_integers_to_float() -> None:
 
 
 @pytest.mark.parametrize("fmt", [FLOAT16, BF16], ids=lambda f: f.name)
-@pytest.mark.parametrize("target", ["INT8", "INT32", "UINT8", "INT64", "UINT16"])
+@pytest.mark.parametrize("target", ["INT8", "INT32", "UINT16"])
 def test_every_pattern_to_integers(fmt: Format, target: str) -> None:
     low, high = formats.INTEGERS[target]
     for b in PATTERNS:
