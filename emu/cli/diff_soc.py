@@ -32,7 +32,8 @@ def command(
 
             return diff_soc(
                 op, socs=products(soc), dtypes=None if dtype is None else [d.upper() for d in split(dtype)], inputs=inputs, grad=grad, n=n,
-                seed=seed, row_length=row_length, last=not columns, progress=lambda done, total: bar.update(task, completed=done, total=total),
+                seed=seed, row_length=row_length, last=not columns,
+                progress=lambda done, total: bar.update(task, completed=done, total=total),
             )  # fmt: skip
 
         found = guarded(work)

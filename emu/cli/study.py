@@ -21,7 +21,9 @@ Op = Annotated[str, typer.Argument(metavar="OP", help="An operator, by C or Pyth
 Dtypes = Annotated[str | None, typer.Option("--dtype", metavar="A,B", help="Data types. Default: FLOAT16 and BF16.")]
 Socs = Annotated[str, typer.Option("--soc", metavar="A,B", help="Products, or all: one of each architecture.")]
 Inputs = Annotated[str, typer.Option("--inputs", metavar="SPEC", help="Where the inputs come from; --list shows all.")]
-Grad = Annotated[str | None, typer.Option("--grad", metavar="SPEC", help="Distribution of the gradient. Default: as --inputs; 1 when exhaustive.")]
+Grad = Annotated[
+    str | None, typer.Option("--grad", metavar="SPEC", help="Distribution of the gradient. Default: as --inputs; 1 when exhaustive.")
+]
 Against = Annotated[str, typer.Option("--against", metavar="WHAT", help="What to compare with; --list shows all.")]
 Count = Annotated[int, typer.Option("-n", help="Elements of a random study.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the random inputs.")]
@@ -29,9 +31,13 @@ RowLength = Annotated[int, typer.Option("--row-length", help="Length of the rows
 Columns = Annotated[bool, typer.Option("--columns", help="Reduce a dimension that is not the last: another order of sums.")]
 Numerics = Annotated[str, typer.Option("--numerics", help="device, or document: the formula of the operator's document.")]
 Assume = Annotated[list[str] | None, typer.Option("--assume", metavar="NAME=VALUE", help="Change a named assumption; may be repeated.")]
-Peer = Annotated[str | None, typer.Option("--peer", metavar="WHAT", help="The other device of the dual benchmark: torch, soc:NAME or FILE.npy.")]
+Peer = Annotated[
+    str | None, typer.Option("--peer", metavar="WHAT", help="The other device of the dual benchmark: torch, soc:NAME or FILE.npy.")
+]
 Ablate = Annotated[bool, typer.Option("--ablate", help="Show where the error enters: input, formula, intermediate and output rounding.")]
-Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write study.json and tables there; an interrupted study goes on.")]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write study.json and tables there; an interrupted study goes on.")
+]
 Plots = Annotated[bool, typer.Option("--plots", help="With -o: also write the plots.")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Print the table alone, in Markdown.")]
 Metrics = Annotated[str | None, typer.Option("--metrics", metavar="A,B", help="Columns of the table; --list shows the metrics.")]
@@ -138,7 +144,10 @@ def _show(study: Study) -> None:
         print(f"\n{cell.label}" + (f" ({cell.note})" if cell.note else ""))
         print("  passed: " + (", ".join(_rule(v) for v in rules if v.passed) or "no rule"))
         failed = [v for v in rules if not v.passed]
-        print("  failed: " + (", ".join(f"{_rule(v)} ({v.measured}, not {v.threshold})" for v in failed if not v.why.endswith("pass")) or "no rule"))
+        print(
+            "  failed: "
+            + (", ".join(f"{_rule(v)} ({v.measured}, not {v.threshold})" for v in failed if not v.why.endswith("pass")) or "no rule")
+        )
         placed = [v for v in failed if v.why.endswith("pass")]
         if placed:
             print(f"  failed for {placed[0].why.split(';')[0]} only: " + ", ".join(_rule(v) for v in placed))
@@ -148,7 +157,7 @@ def _show(study: Study) -> None:
             ins = ", ".join(f"{i['name']} = {i['decimal']} ({i['hex']})" for i in w["inputs"])
             print(f"  worst: {ins}: {w['result']} ({w['result_hex']}) instead of {w['golden']}, {w['ulp']:.4g} ulp")
             print("    " + "; ".join(f"{s['step']} -> {s['decimal']}" for s in w["steps_of_computation"]))
-    print("\nulp: |a-g| over the spacing of the dtype at g. steps: representable values between a and g rounded once. --list has every definition.")
+    print("\nulp: |a-g| over the spacing of the dtype at g. steps: representable values between a and g rounded once. --list defines all.")
 
 
 def _rule(v: Verdict) -> str:

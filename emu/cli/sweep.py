@@ -24,7 +24,9 @@ def command(
     row_length: RowLength = 64,
     peer: Peer = None,
     workers: Annotated[int, typer.Option("--workers", min=1, help="Local processes.")] = 2,
-    scheduler: Annotated[str | None, typer.Option("--scheduler", metavar="tcp://HOST:PORT", help="A dask scheduler to use instead.")] = None,
+    scheduler: Annotated[
+        str | None, typer.Option("--scheduler", metavar="tcp://HOST:PORT", help="A dask scheduler to use instead.")
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE.csv", help="Write the rows there.")] = None,
     markdown: Markdown = False,
     as_json: AsJson = False,
@@ -52,7 +54,22 @@ def command(
     if as_json:
         print_json(rows)
         return
-    columns = ("op", "dtype", "soc", "n", "compared", "exact_hits", "wrong_by_one", "steps_max", "ulp_mean", "ulp_max", "mere", "mare", "accepted", "note")
+    columns = (
+        "op",
+        "dtype",
+        "soc",
+        "n",
+        "compared",
+        "exact_hits",
+        "wrong_by_one",
+        "steps_max",
+        "ulp_mean",
+        "ulp_max",
+        "mere",
+        "mare",
+        "accepted",
+        "note",
+    )
     from emu.study.result import text_of
 
     print_text([list(columns), *([text_of(row.get(c, "")) for c in columns] for row in rows)], markdown, "sweep")

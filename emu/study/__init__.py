@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from emu.study.differ import diff_assumption, diff_soc
     from emu.study.result import Study
     from emu.study.runner import run
-    from emu.study.sweep import sweep
+    from emu.study.matrix import sweep
 
 __all__ = ["Study", "diff_assumption", "diff_soc", "run", "sweep"]
 
-_HOME = {"Study": "result", "run": "runner", "diff_soc": "differ", "diff_assumption": "differ", "sweep": "sweep"}
+_HOME = {"Study": "result", "run": "runner", "diff_soc": "differ", "diff_assumption": "differ", "sweep": "matrix"}
 
 
 def __getattr__(name: str) -> Any:

@@ -21,8 +21,8 @@ DEFINITIONS = {
     "input rounding": "exact function of the stored inputs minus the exact derivative at x (only against true)",
     "formula": "the architecture's formula with constants rounded to its compute format, all else exact, minus the exact function",
     "intermediate rounding": "the result before its last rounding minus that formula",
-    "output rounding": "the stored result minus the result before its last rounding; operators that end in another step than a product have "
-    "no separate output rounding in FLOAT: it counts as intermediate",
+    "output rounding": "the stored result minus the result before its last rounding; operators that end in another step than a "
+    "product have no separate output rounding in FLOAT: it counts as intermediate",
 }
 
 
@@ -35,8 +35,8 @@ def _formula(problem: Problem, inputs: tuple[Bits, ...], exact: F64) -> F64:
     """C. Only SELU has constants; its sum y + SA and its products are exact enough in float64 (2^-53)."""
     if not problem.flow.startswith("selu"):
         return exact
-    step = (lambda c: float(np.float16(c))) if native_half(problem) else (lambda c: float(np.float32(c)))
-    scale, scale_alpha, alpha = step(1.0507009873554804934), step(1.7580993408473768599), step(1.6732632423543772848)
+    step = np.float16 if native_half(problem) else np.float32
+    scale, scale_alpha, alpha = (float(step(c)) for c in (1.0507009873554804934, 1.7580993408473768599, 1.6732632423543772848))
     x = numbers.values(problem.dtype, inputs[-1])
     with np.errstate(all="ignore"):
         if problem.flow == "selu":

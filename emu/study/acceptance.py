@@ -100,7 +100,7 @@ def verdicts(dtype: str, sums: dict[str, float], tops: dict[str, float], peer: t
                 "maximum of |a-g| / (|g| + 1e-7)", _ECOSYSTEM),
         *_dual(limits, sums, tops, peer),
         _mixed(limits, sums),
-        Verdict("one thousandth twice" if dtype != "FLOAT" else "one ten-thousandth twice", "-", f"{sums['half_off'] / n:.3e} of the elements",
+        Verdict("one thousandth twice" if dtype != "FLOAT" else "one ten-thousandth twice", "-", f"{sums['half_off'] / n:.3e} are off",
                 f"<= {limits.half[1]:g}", sums["half_off"] <= limits.half[1] * n,
                 f"share of elements with |a-g| > {limits.half[0]:g} * |g|", "samples and forums; BF16: AscendOpTest"),
         Verdict("torch.testing defaults", "-", f"{int(sums['torch_off'])} elements off", "0", sums["torch_off"] == 0,

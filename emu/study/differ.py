@@ -9,8 +9,9 @@ from typing import Any
 
 from emu_kernels.assumptions import ASSUMPTIONS
 
+from emu.opdef.spec import Operator
 from emu.soc import profile
-from emu.study.problem import PRODUCTS, find_operator
+from emu.study.problem import PRODUCTS, find_operator, find_soc
 from emu.study.result import Cell
 from emu.study.runner import Progress, default_dtypes, run
 from emu.verify.provider import Provider
@@ -56,6 +57,11 @@ def _difference(cell: Cell, what: str, other: str, note: str) -> Difference:
     )  # fmt: skip
 
 
+def _lacks(op: Operator, dtype: str, soc: str) -> bool:
+    """The operator has the dtype, the product does not: such a pair is passed over."""
+    return dtype in op.dtypes and dtype not in op.dtypes_on(profile(find_soc(soc)))
+
+
 def diff_soc(
     op: str, *, socs: Sequence[str] = tuple(PRODUCTS.values()), dtypes: Sequence[str] | None = None, provider: Provider | None = None,
     progress: Progress | None = None, **asked: Any,
@@ -65,7 +71,7 @@ def diff_soc(
     found = []
     for dtype in default_dtypes(op) if dtypes is None else dtypes:
         for a, b in combinations(socs, 2):
-            if any(dtype in declared.dtypes and dtype not in declared.dtypes_on(profile(s)) for s in (a, b) if s in PRODUCTS.values()):
+            if any(_lacks(declared, dtype, soc) for soc in (a, b)):
                 continue
             study = run(op, dtypes=(dtype,), socs=(a,), against=f"soc:{b}", provider=provider, progress=progress, **asked)
             found.append(_difference(study.cells[0], a, b, study.cells[0].note))
@@ -88,12 +94,20 @@ def diff_assumption(
                 continue
             for dtype in declared.dtypes if dtypes is None else dtypes:
                 for soc in socs:
-                    if dtype in declared.dtypes and dtype not in declared.dtypes_on(profile(soc)):
+                    if _lacks(declared, dtype, soc):
                         continue
                     change = f"{a.name}={value}"
                     # An order of sums shows where its dimension is reduced, whatever was asked.
                     place = {"tbe_col_order": {"last": False}, "tbe_row_order": {"last": True}}.get(a.name, {})
-                    study = run(op, dtypes=(dtype,), socs=(soc,), against=f"assume:{change}", provider=provider, progress=progress, **(asked | place))
+                    study = run(
+                        op,
+                        dtypes=(dtype,),
+                        socs=(soc,),
+                        against=f"assume:{change}",
+                        provider=provider,
+                        progress=progress,
+                        **(asked | place),
+                    )
                     cell = study.cells[0]
                     found.append(_difference(cell, f"{soc}, {a.name}={a.default}", change, cell.note))
     return found, [a.name for a in touching if len(a.values) == 1]

@@ -115,4 +115,5 @@ def _binade(dtype: str, rng: np.random.Generator, n: int) -> Bits:
     field = rng.integers(0, (1 << fmt.exponent) - 1, n).astype(np.uint64) << np.uint64(fmt.fraction)
     rest = rng.integers(0, 1 << fmt.fraction, n, dtype=np.uint64)
     sign = rng.integers(0, 2, n).astype(np.uint64) << np.uint64(fmt.bits - 1)
-    return (field | rest | sign).astype(numbers.BITS[dtype])
+    out: Bits = (field | rest | sign).astype(numbers.BITS[dtype])
+    return out

@@ -71,8 +71,8 @@ class Exhaustive:
         count = 1 << (8 * kind.itemsize)
         self._all = np.arange(count, dtype=np.int64).astype(np.dtype(f"u{kind.itemsize}")).view(kind)
         self._grad = None if grad is None else sampler(grad, dtype)
-        self._seed, self.size = seed, count
-        self._unit = min(count, BLOCK // 8)
+        self._seed, self.size = seed, int(count)
+        self._unit: int = min(self.size, BLOCK // 8)
         self.blocks = count // self._unit
 
     def block(self, i: int) -> tuple[Bits, ...]:
@@ -98,7 +98,7 @@ class Arrays:
         return tuple(np.ascontiguousarray(a[i * self._rows : (i + 1) * self._rows]) for a in self._arrays)
 
     def start(self, i: int) -> int:
-        return i * self._rows * (self._arrays[0].size // self._arrays[0].shape[0])
+        return i * self._rows * int(self._arrays[0].size // self._arrays[0].shape[0])
 
 
 class Chain:

@@ -67,7 +67,8 @@ def curve_shift(dtype: str) -> int:
 
 def curve_bins(dtype: str) -> int:
     """Points of one sign."""
-    return (1 << (8 * np.dtype(numbers.BITS[dtype]).itemsize - 1) >> curve_shift(dtype)) + 1
+    bits = 8 * int(np.dtype(numbers.BITS[dtype]).itemsize) - 1
+    return (1 << bits >> curve_shift(dtype)) + 1
 
 
 class Tally:
@@ -159,7 +160,8 @@ def ulp_edges() -> F64:
 def _ulp_bin(ulp: F64) -> NDArray[np.int64]:
     low = np.ceil(np.minimum(ulp, 4.0) * LINEAR)
     high = 4 * LINEAR + np.ceil(np.log2(np.maximum(ulp, 4.0) / 4.0) * OCTAVE)
-    return np.minimum(np.where(ulp < 4.0 - 1.0 / LINEAR, low, high), ULP_BINS).astype(np.int64)
+    out: NDArray[np.int64] = np.minimum(np.where(ulp < 4.0 - 1.0 / LINEAR, low, high), ULP_BINS).astype(np.int64)
+    return out
 
 
 def _classes(dtype: str, bits: Bits) -> tuple[NDArray[np.bool_], ...]:
@@ -225,8 +227,8 @@ def _curve(t: Tally, input_dtype: str, x: Bits, ulp: F64, signed: F64, size: F64
     at = (np.abs(o) >> curve_shift(input_dtype)) + np.where(negative, bins, 0)
     points = 2 * bins
     t.curve = {
-        "count": np.bincount(at, minlength=points).astype(np.float64), "ulp": np.bincount(at, ulp, points),
-        "signed": np.bincount(at, signed, points),
+        "count": np.bincount(at, minlength=points).astype(np.float64), "ulp": np.bincount(at, ulp, points).astype(np.float64),
+        "signed": np.bincount(at, signed, points).astype(np.float64),
     }  # fmt: skip
     with np.errstate(all="ignore"):
         rel = np.where(size == 0, 0.0, size / reference)

@@ -23,17 +23,18 @@ def is_float(dtype: str) -> bool:
 
 def values(dtype: str, bits: Bits) -> F64:
     """The values of patterns (of integers: themselves), exactly."""
+    narrow: NDArray[Any] = bits
+    if dtype == "FLOAT16":
+        narrow = bits.view(np.float16)
+    elif dtype == "BF16":
+        narrow = (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    elif dtype == "FLOAT":
+        narrow = bits.view(np.float32)
+    elif dtype == "DOUBLE":
+        narrow = bits.view(np.float64)
     with np.errstate(invalid="ignore"):  # a signalling NaN
-        if dtype == "FLOAT16":
-            return bits.view(np.float16).astype(np.float64)
-        if dtype == "BF16":
-            return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
-        if dtype == "FLOAT":
-            return bits.view(np.float32).astype(np.float64)
-    if dtype == "DOUBLE":
-        out: F64 = bits.view(np.float64)
-        return out
-    return bits.astype(np.float64)
+        out: F64 = narrow.astype(np.float64)
+    return out
 
 
 def ordinals(dtype: str, bits: Bits) -> NDArray[np.int64]:
@@ -42,7 +43,8 @@ def ordinals(dtype: str, bits: Bits) -> NDArray[np.int64]:
         return bits.astype(np.int64)
     fmt = FORMATS[dtype]
     magnitude = (bits & bits.dtype.type(fmt.sign - 1)).astype(np.int64)
-    return np.where(bits & bits.dtype.type(fmt.sign), -magnitude, magnitude)
+    out: NDArray[np.int64] = np.where(bits & bits.dtype.type(fmt.sign), -magnitude, magnitude)
+    return out
 
 
 def quantum(dtype: str, x: F64) -> NDArray[np.int64]:
@@ -78,7 +80,8 @@ def _pattern(dtype: str, x: F64) -> Bits:
         single: Bits = x.astype(np.float32).view(np.uint32)
     if dtype == "FLOAT":
         return single
-    return np.where(np.isnan(x), np.uint32(0x7FC0), single >> np.uint32(16)).astype(np.uint16)
+    half: Bits = np.where(np.isnan(x), np.uint32(0x7FC0), single >> np.uint32(16)).astype(np.uint16)
+    return half
 
 
 def round_pair(dtype: str, x: DD, bound: F64, truncate: bool = False) -> tuple[Bits, NDArray[np.intp]]:

@@ -27,14 +27,16 @@ th { background: #f2f5f8; }
 td.n { text-align: right; }
 .pass::before { content: "\\2713  "; color: #006d4f; } .fail { font-weight: 600; } .fail::before { content: "\\2717  "; color: #b34700; }
 .note { color: #555; font-size: .9rem; }
-figure { margin: 1rem 0; } figure svg { width: 100%; min-width: 40rem; height: auto; display: block; } figcaption { font-size: .9rem; color: #444; }
+figure { margin: 1rem 0; }
+figure svg { width: 100%; min-width: 40rem; height: auto; display: block; }
+figcaption { font-size: .9rem; color: #444; }
 details { margin: .4rem 0; } summary { cursor: pointer; padding: .3rem 0; } code { font-size: .85em; overflow-wrap: anywhere; }
 dt { font-weight: 600; } dd { margin: 0 0 .4rem 1rem; }
 @media print { details { display: block; } body { font-size: 11pt; } }
 """
 
 _CAPTIONS = {
-    "error": "Largest error against the input: linear above, both signs on logarithmic axes below. An error below 1/64 ulp is drawn at 1/64.",
+    "error": "Largest error against the input: linear above, both signs on logarithmic axes below. Less than 1/64 ulp is drawn at 1/64.",
     "relative": "Largest relative error against the input, on the same axes.",
     "histogram": "How often each size of error occurs.",
     "comparison": "Data types and products side by side.",
@@ -53,7 +55,7 @@ def table(header: list[str], rows: list[list[Any]], wide: tuple[int, ...] = ()) 
             mark = {"pass": " class=pass", "FAIL": " class=fail"}.get(text, kind)
             cells.append(f"<td{mark}>{escape(text)}</td>")
         body.append(f"<tr>{''.join(cells)}</tr>")
-    return f'<div class=scroll tabindex=0><table><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table></div>'
+    return f"<div class=scroll tabindex=0><table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
 
 
 def _svg(study: Study, kind: str) -> str:
@@ -61,7 +63,8 @@ def _svg(study: Study, kind: str) -> str:
     inline = text[text.index("<svg") :]
     # Ids are per document: each figure gets its own.
     inline = inline.replace('id="', f'id="{kind}-').replace("url(#", f"url(#{kind}-").replace('href="#', f'href="#{kind}-')
-    return f'<figure role=img aria-label="{escape(_CAPTIONS[kind])}"><div class=scroll tabindex=0>{inline}</div><figcaption>{escape(_CAPTIONS[kind])}</figcaption></figure>'
+    text = escape(_CAPTIONS[kind])
+    return f'<figure role=img aria-label="{text}"><div class=scroll tabindex=0>{inline}</div><figcaption>{text}</figcaption></figure>'
 
 
 def _worst(cell: Cell) -> str:
@@ -72,8 +75,13 @@ def _worst(cell: Cell) -> str:
             for s in w["steps_of_computation"]
         )
         ins = ", ".join(f"{i['name']} = {i['decimal']} ({i['hex']})" for i in w["inputs"])
-        head = f"{w['ulp']:.6g} ulp at {ins}: result {w['result']} ({w['result_hex']}), golden {w['golden']}, rounded {w['rounded']} ({w['rounded_hex']})"
-        body = f"<div class=scroll><table><tbody>{steps}</tbody></table></div>" if steps else "<p class=note>No steps: the operator has no scalar reference.</p>"
+        rounded = f"rounded {w['rounded']} ({w['rounded_hex']})"
+        head = f"{w['ulp']:.6g} ulp at {ins}: result {w['result']} ({w['result_hex']}), golden {w['golden']}, {rounded}"
+        body = (
+            f"<div class=scroll><table><tbody>{steps}</tbody></table></div>"
+            if steps
+            else "<p class=note>No steps: the operator has no scalar reference.</p>"
+        )
         lines.append(f"<details><summary><code>{escape(head)}</code></summary>{body}</details>")
     return "".join(lines) or "<p>Every compared element is exact.</p>"
 
@@ -83,7 +91,10 @@ def _cell(cell: Cell) -> str:
     if cell.tally is None:
         return f"{title}<p class=note>{escape(cell.note)}</p>"
     note = f"<p class=note>Refused by default: {escape(cell.note)}.</p>" if cell.note else ""
-    rules = [[r["rule"], r["verdict"], r["level"], r["measured"], r["threshold"], r["why"] or r["definition"]] for r in acceptance.as_rows(cell.verdicts())]
+    rules = [
+        [r["rule"], r["verdict"], r["level"], r["measured"], r["threshold"], r["why"] or r["definition"]]
+        for r in acceptance.as_rows(cell.verdicts())
+    ]
     parts = ""
     if cell.tally.parts:
         parts = "<h4>Where the error enters</h4>" + table(

@@ -106,21 +106,28 @@ def _over_input(study: Study, what: str) -> Any:
     for axis in (top, negative, positive):
         axis.set_yscale("log", base=2 if what == "ulp" else 10)
         if what == "ulp":
-            axis.axhline(0.5, color="#555555", linewidth=0.9)
-    top.set_ylim(floor * 0.9, ceiling * 1.6)
+            axis.axhline(0.5, color="#555555", linewidth=0.9, label="limit")
+    top.set_ylim(floor * 0.9, max(ceiling * 1.6, 1.0 if what == "ulp" else 10 * floor))
     top.set_xlabel(f"{name} (linear)")
     top.set_ylabel(f"largest error, {unit}")
     if what == "ulp":
-        top.annotate("0.5: correctly rounded", (1, 0.5), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=8, color="#555555")
-    negative.set_xscale("log")
+        top.annotate(
+            "0.5: correctly rounded", (1, 0.5), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=8, color="#555555"
+        )
+    for axis, sign in ((negative, "negative"), (positive, "positive")):
+        if axis.has_data() and any(line.get_xdata().size for line in axis.lines if line.get_label() != "limit"):
+            axis.set_xscale("log")
+        else:
+            axis.annotate(f"no {sign} inputs", (0.5, 0.5), xycoords="axes fraction", ha="center", color="#555555")
+            axis.set_xticks([])
     negative.invert_xaxis()
-    positive.set_xscale("log")
     negative.set_xlabel(f"−{name.split(',')[0]}, negative inputs (logarithmic)")
     positive.set_xlabel(f"{name.split(',')[0]}, positive inputs (logarithmic)")
     negative.set_ylabel(f"largest error, {unit.split(' ')[0]}")
     positive.tick_params(labelleft=False)
     figure.suptitle(title(study))
-    figure.legend(*top.get_legend_handles_labels(), loc="outside lower center", ncols=min(3, len(study.cells)), fontsize=9)
+    shown = [(h, t) for h, t in zip(*top.get_legend_handles_labels(), strict=True) if t != "limit"]
+    figure.legend(*zip(*shown, strict=True), loc="outside lower center", ncols=min(3, len(study.cells)), fontsize=9)
     return figure
 
 
@@ -154,7 +161,7 @@ def _histogram(study: Study) -> Any:
 def _comparison(study: Study) -> Any:
     plt = _pyplot()
     cells = studied(study)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 2.0 + 0.42 * len(cells)), sharey=True)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 2.8 + 0.42 * len(cells)), sharey=True)
     rows = np.arange(len(cells))[::-1]
     for j, (key, text) in enumerate((("ulp_mean", "mean"), ("ulp_p99", "99th percentile"), ("ulp_max", "largest"))):
         values = [max(float(c.tally.metrics()[key]), FLOOR_ULP) for c in cells if c.tally]

@@ -62,6 +62,7 @@ class Cell:
         }  # fmt: skip
         if self.tally is not None:
             out |= self.tally.metrics() | {"accepted": self.accepted()}
+            out |= {p["part"].replace(" ", "_") + "_ulp": p["mean_ulp"] for p in self.ablation()}
         if self.peer is not None:
             out |= {f"peer_{k}": v for k, v in self.peer.metrics().items() if k not in ("repeat_differs", "mpfr_decided")}
         return out
@@ -83,7 +84,7 @@ class Cell:
         return _plain(out)  # type: ignore[no-any-return]
 
     def ablation(self) -> list[dict[str, Any]]:
-        """The parts of the error, in ulp."""
+        """The parts of the error, in ulp; empty unless asked for."""
         assert self.tally is not None
         return [
             {
@@ -118,7 +119,7 @@ class Study:
     def to_dict(self) -> dict[str, Any]:
         """Everything, with the definitions; no clock, no host: the same question gives the same dict."""
         return {
-            "emulator": f"aclnn-emu {__version__}", "question": _plain({k: list(v) if isinstance(v, tuple) else v for k, v in self.question.items()}),
+            "emulator": f"aclnn-emu {__version__}", "question": _plain(self.question),
             "definitions": DEFINITIONS, "cells": [c.to_dict() for c in self.cells],
         }  # fmt: skip
 

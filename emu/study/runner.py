@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from emu import __version__, config
-from emu.study import ablation, inputs, targets
+from emu.study import ablation, inputs, numbers, targets
 from emu.study.errors import StudyError
 from emu.study.measure import Tally, measure
 from emu.study.problem import Problem, find_operator, find_soc, native, parse_assume
@@ -63,7 +63,7 @@ class _Cell:
         self.true = q.against == "true"
         spec = q.inputs
         if spec == "auto":
-            spec = "exhaustive" if np.dtype(inputs.numbers.BITS[problem.dtype]).itemsize < 4 and not problem.rows else "l1"
+            spec = "exhaustive" if np.dtype(numbers.BITS[problem.dtype]).itemsize < 4 and not problem.rows else "l1"
         self.spec = spec
         given = spec.split(",")[0].endswith((".npy", ".npz"))
         self.derived = problem.sees_result and (self.true or (problem.rows and not given))

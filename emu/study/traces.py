@@ -31,6 +31,10 @@ def text_of(dtype: str, bits: int) -> str:
     return decimal(FORMATS[dtype], bits) if dtype in FORMATS else str(bits)
 
 
+def _named(dtype: str, name: str, bits: int) -> dict[str, str]:
+    return {"name": name, "decimal": text_of(dtype, bits), "hex": hex_of(dtype, bits)}
+
+
 def _steps(problem: Problem, row: tuple[Bits, ...], at: int) -> list[dict[str, str]]:
     if problem.rows and row[0].size > _ROW:
         return []
@@ -68,7 +72,7 @@ def worst(
         out.append(
             {
                 "index": w["index"], "ulp": w["ulp"], "steps": w["steps"],
-                "inputs": [{"name": n, "decimal": text_of(problem.dtype, b), "hex": hex_of(problem.dtype, b)} for n, b in zip(shown, here, strict=False)],
+                "inputs": [_named(problem.dtype, n, b) for n, b in zip(shown, here, strict=False)],
                 "result": text_of(problem.dtype, w["result"]), "result_hex": hex_of(problem.dtype, w["result"]),
                 "golden": repr(hi), "golden_rest": repr(lo),
                 "rounded": text_of(problem.dtype, w["rounded"]), "rounded_hex": hex_of(problem.dtype, w["rounded"]),

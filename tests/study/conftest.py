@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
 from emu.cli import main
 from emu.study import Study, run
 
@@ -35,4 +36,6 @@ def emu(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
 @pytest.fixture(scope="session")
 def small() -> Study:
     """SeluBackward in FLOAT16 on two products, every result, against the derivative in x, with all options."""
-    return run("selu_backward", dtypes=("FLOAT16",), socs=("Ascend910B1", "Ascend950PR_9599"), against="true", ablate=True, peer="soc:Ascend310P3")
+    return run(
+        "selu_backward", dtypes=("FLOAT16",), socs=("Ascend910B1", "Ascend950PR_9599"), against="true", ablate=True, peer="soc:Ascend310P3"
+    )

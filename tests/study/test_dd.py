@@ -7,9 +7,10 @@ from fractions import Fraction
 import gmpy2
 import numpy as np
 import pytest
-from emu.study import dd
 from hypothesis import given
 from hypothesis import strategies as st
+
+from emu.study import dd
 
 moderate = st.floats(-(2.0**200), 2.0**200, allow_subnormal=False).filter(lambda x: x == 0 or abs(x) > 2.0**-200)
 
@@ -45,7 +46,13 @@ def test_steps_keep_their_bound(a: float, b: float, c: float, d: float) -> None:
 )  # fmt: skip
 def test_functions_keep_their_bound(function, reference, bound, low, high) -> None:  # type: ignore[no-untyped-def]
     rng = np.random.default_rng(3)
-    x = np.concatenate([rng.uniform(low, high, 1500), rng.uniform(max(low, -1.0), 1.0, 1500), rng.choice([1.0, -1.0], 500) * 2.0 ** rng.uniform(-140, 0, 500)])
+    x = np.concatenate(
+        [
+            rng.uniform(low, high, 1500),
+            rng.uniform(max(low, -1.0), 1.0, 1500),
+            rng.choice([1.0, -1.0], 500) * 2.0 ** rng.uniform(-140, 0, 500),
+        ]
+    )
     x = x[(x >= low) & (x != 0)]
     got = function(dd.of(x))
     with gmpy2.context(precision=300):

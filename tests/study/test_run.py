@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from emu_kernels.variant import Variant
+
 from emu.study import Study, differ, inputs, run, runner
 from emu.study.errors import StudyError
 from emu.study.measure import Tally
 from emu.verify.provider import NativeKernels
-from emu_kernels.variant import Variant
 
 
 class Wrong(NativeKernels):
@@ -84,14 +85,14 @@ def test_interrupted_study_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     asked: dict[str, Any] = {"dtypes": ("FLOAT16",), "inputs": "l1", "n": 1 << 18, "peer": "soc:Ascend910A"}
     whole = run("selu_backward", **asked)
 
-    class Stop(Exception):
+    class StopError(Exception):
         pass
 
     def stop(done: int, total: int) -> None:
         if done > total // 2:
-            raise Stop
+            raise StopError
 
-    with pytest.raises(Stop):
+    with pytest.raises(StopError):
         run("selu_backward", out=tmp_path, progress=stop, **asked)
     assert [p.name for p in tmp_path.iterdir()] == ["checkpoint.json"]
     seen: list[int] = []
@@ -111,7 +112,9 @@ def test_another_question_starts_anew(tmp_path: Path) -> None:
 
 
 def test_same_bytes_twice(tmp_path: Path, small: Study) -> None:
-    again = run("selu_backward", dtypes=("FLOAT16",), socs=("Ascend910B1", "Ascend950PR_9599"), against="true", ablate=True, peer="soc:Ascend310P3")
+    again = run(
+        "selu_backward", dtypes=("FLOAT16",), socs=("Ascend910B1", "Ascend950PR_9599"), against="true", ablate=True, peer="soc:Ascend310P3"
+    )
     small.write(tmp_path / "a")
     again.write(tmp_path / "b")
     names = sorted(p.name for p in (tmp_path / "a").iterdir())
@@ -192,7 +195,11 @@ def test_products_and_assumptions() -> None:
     pairs = differ.diff_soc("selu_backward", dtypes=("FLOAT16",), socs=("Ascend910B1", "Ascend950PR_9599", "Ascend310P3"))
     found = {(d.what, d.other): d.differing for d in pairs}
     # 2201 and 2002 differ by the overflow mode alone: y = -inf.
-    assert found == {("Ascend910B1", "Ascend950PR_9599"): 5951, ("Ascend910B1", "Ascend310P3"): 1, ("Ascend950PR_9599", "Ascend310P3"): 5952}
+    assert found == {
+        ("Ascend910B1", "Ascend950PR_9599"): 5951,
+        ("Ascend910B1", "Ascend310P3"): 1,
+        ("Ascend950PR_9599", "Ascend310P3"): 5952,
+    }
     changes, single = differ.diff_assumption("selu_backward", dtypes=("INT32",), socs=("Ascend910B1",), inputs="binade", n=1 << 14)
     assert [d.other for d in changes] == ["s32_f32_mode=trunc"]
     assert 0 < changes[0].differing < changes[0].n
