@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from emu.runtime.stream import Stream
 
 #: Tasks and calls that are collected before they are written.
-CHUNK = 1024
+CHUNK = 256
 
 # One queued task: a list, because one is made at every launch.
 STATE, ROW, TASK, THREAD, ISSUED_WALL, BEGIN, END, BEGIN_WALL, END_WALL, ABOUT = range(10)
@@ -264,6 +264,7 @@ class Recorder(hooks.Hooks):
             stop = e_sim
         self._drawn[thread] = stop
         ts, dur, host, host_dur = begin - sim0, end - begin, start - sim0, stop - start
+        host_took = "0.001" if host_dur == 1 else f"{host_dur // 1000}{_PARTS[host_dur % 1000]}"
         row.tasks += 1
         number = str(next(self._numbers))
         at = f"{ts // 1000}{_PARTS[ts % 1000]}"
@@ -273,7 +274,7 @@ class Recorder(hooks.Hooks):
             f'"ts":{at},"dur":{dur // 1000}{_PARTS[dur % 1000]}}}{_ARROW}{number},"pid":1,"tid":{thread},"ts":{host_at}}},\n'
             f'{{"ph":"f","bp":"e","id":{number}{row.arrow}{at}}},\n'
             f'{{"ph":"X","name":"{name}","cat":"host","pid":1,"tid":{thread},"args":{{"sim_ns":{b_sim - sim0},"wall_ns":{b_wall - wall0},'
-            f'"wall_dur_ns":{e_wall - b_wall}}},"ts":{host_at},"dur":{host_dur // 1000}{_PARTS[host_dur % 1000]}}}'
+            f'"wall_dur_ns":{e_wall - b_wall}}},"ts":{host_at},"dur":{host_took}}}'
         )
         return True
 
