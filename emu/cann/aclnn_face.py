@@ -8,7 +8,7 @@ from functools import wraps
 from typing import Any
 
 from emu import aclnn, nnopbase, opapi
-from emu.arguments import INT32, UINT64, integer, integers, pointer, pointers
+from emu.arguments import INT32, UINT64, integer, integers, pointer, pointers, sequence
 from emu.cann.acl_face import _text_in, _text_out
 from emu.cann.calls import call, typed
 from emu.cann.libraries import Libraries
@@ -123,11 +123,11 @@ def _list_of(name: str, ctype: Any, convert: Callable[[Any], Sequence[Any]]) -> 
 
 
 def _floats(values: Any) -> list[float]:
-    return [] if values is None else [nnopbase._float32(v, i) for i, v in enumerate(nnopbase.sequence(values, "values"))]
+    return [] if values is None else [nnopbase._float32(v, i) for i, v in enumerate(sequence(values, "values"))]
 
 
 def _bools(values: Any) -> list[bool]:
-    return [] if values is None else [bool(v) for v in nnopbase.sequence(values, "values")]
+    return [] if values is None else [bool(v) for v in sequence(values, "values")]
 
 
 def _create_scalar(libraries: Libraries) -> Callable[..., Any]:

@@ -150,7 +150,7 @@ def compile_flags(sdk: Path) -> list[str]:
 def link_flags(sdk: Path) -> list[str]:
     """What a linker needs: the libraries, and where the program finds them when it runs."""
     lib = str(sdk / "lib64")
-    return [f"-L{lib}", f"-Wl,-rpath,{lib}", f"-Wl,-rpath-link,{lib}", "-lascendcl", "-lnnopbase", "-lopapi"]
+    return [f"-L{lib}", f"-Wl,-rpath,{lib}", "-lascendcl", "-lnnopbase", "-lopapi"]
 
 
 def default(cache_dir: str | Path) -> Path:

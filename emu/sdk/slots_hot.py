@@ -32,7 +32,7 @@ def _after_load() -> None:
 def _phase_one(op: Operator) -> Callable[..., int]:
     """The slot finds three live tensors without a function call each; whatever is unusual goes through the general function."""
     name = op.name + "GetWorkspaceSize"
-    general = opapi.FUNCTIONS[name]
+    general: Callable[..., tuple[int, int, int]] = opapi.FUNCTIONS[name]
     places = tuple(i for i, p in enumerate(op.params) if p.is_tensor)
     live = handles._live.get
     operator = op.name

@@ -105,5 +105,3 @@ def test_an_sdk_directory_that_cannot_be_written(tmp_path: Path, capsys: pytest.
     (tmp_path / "file").write_text("")
     assert main(["sdk", "build", str(tmp_path / "file" / "sdk")]) == 1
     assert "Not a directory" in capsys.readouterr().err
-
-

@@ -49,3 +49,12 @@ def test_a_failed_start_under_the_sanitizer_leaks_nothing(sanitized: tuple[Path,
         pytest.skip("LeakSanitizer cannot run here")
     assert "Sanitizer" not in done.stderr, done.stderr[:4000]
     assert done.returncode == 0
+
+
+def test_valgrind_finds_nothing(scenarios: Path) -> None:
+    """Memory errors anywhere in the process of a program that starts the interpreter and uses most functions once."""
+    valgrind = shutil.which("valgrind")
+    if valgrind is None:
+        pytest.skip("no valgrind")
+    done = run(Path(valgrind), "--error-exitcode=99", "-q", str(scenarios), "values", timeout=600)
+    assert (done.returncode, done.stdout) == (0, "values: right\n"), done.stderr[:4000]
