@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from emu.study.differ import diff_assumption, diff_soc
+    from emu.study.matrix import sweep
     from emu.study.result import Study
     from emu.study.runner import run
-    from emu.study.matrix import sweep
 
 __all__ = ["Study", "diff_assumption", "diff_soc", "run", "sweep"]
 
