@@ -4,7 +4,8 @@ A flow's file is executed a second time with stand-ins for the modules that spea
 select. Its scalar functions then build a graph instead of machine code; equal subexpressions are one node. Rules:
 - add, subtract, multiply, negate, compare, select, a fused multiply-add, exp, log, division and every conversion are one instruction each;
 - loads, stores, bit casts, constants and rounding inside native FLOAT16 arithmetic cost nothing;
-- a maximum or a sum over rows is one instruction per element.
+- a maximum or a sum over rows is one instruction per element;
+- where the host looks a 16-bit result up in a table, the card computes: the FLOAT flow and a conversion for each tensor.
 
 That exp and division take as long as an addition, and that a conversion counts where the card would stay in FLOAT16, is a simplification:
 no instruction timings are public. Imports no Numba.
@@ -27,6 +28,10 @@ from . import catalog
 from .variant import Variant
 
 Key = tuple[Any, ...]
+
+
+class CountError(Exception):
+    """A flow does something that is not counted; the text says what. It can run all the same."""
 
 
 class Work(NamedTuple):
@@ -161,6 +166,10 @@ def _reader_through_half() -> Any:
     return lambda p, i: node("cast", node("cast", Value(("load", p)), "FLOAT16"), "FLOAT")
 
 
+def _to(dtype: str) -> Callable[[Any], Value]:
+    return lambda x: node("cast", x, dtype)
+
+
 class _Elementary:
     def __init__(self, flush: bool) -> None:
         self.exp, self.log, self.log1p, self.tanh, self.div = map(_instruction, ("exp", "log", "log1p", "tanh", "div"))
@@ -178,8 +187,9 @@ _STAND_INS: dict[str, Any] = {
     "elementary": SimpleNamespace(Elementary=_Elementary),
     "formats": SimpleNamespace(
         reader=_reader, writer=_writer, int_writer=_writer, reader_int32_through_half=_reader_through_half,
-        round_half=lambda saturate: _same,
+        round_half=lambda saturate: _same, saturate_half=_same, half_codecs=lambda: (_to("FLOAT"), _to("FLOAT16")),
     ),
+    "loops": SimpleNamespace(TILE_BYTES=512),
     "double": SimpleNamespace(exp64=_instruction("exp"), log64=_instruction("log"), div64=_instruction("div")),
 }  # fmt: skip
 
@@ -220,12 +230,12 @@ def _count(run: Callable[[], object]) -> int:
     return len(_nodes)
 
 
-def _elementwise(plan: Any) -> int:
+def _elementwise(function: Callable[[Variant], Any], v: Variant) -> int:
+    plan = function(v)
+    if plan.table is not None:
+        return _elementwise(function, v._replace(dtype="FLOAT")) + len(plan.inputs) + 1
     pointers = [f"in{k}" for k in range(len(plan.inputs))]
-    total = _count(lambda: plan.tile()("out", *pointers, "table", 1))
-    if plan.table is not None:  # the table stands for a function of one input that the card computes
-        total += _count(lambda: plan.table()[1].tile()("out", "in1", "table", 1))
-    return total
+    return _count(lambda: plan.tile()("out", *pointers, "table", 1))
 
 
 def _rows(plan: Any) -> tuple[int, int]:
@@ -248,11 +258,12 @@ def _rows(plan: Any) -> tuple[int, int]:
 def work(kind: str, flow: str, v: Variant, last: bool = True) -> Work:
     """What one element of a flow costs; ``kind`` and the rest as in `build`.
 
-    What is done once for a row (the logarithm of a sum) is left out. LookupError for an unknown flow, dtype or architecture.
+    What is done once for a row (the logarithm of a sum) is left out. LookupError for an unknown flow, dtype or architecture; CountError.
     """
     entry = catalog.find(kind, flow, v)
     with _lock:
-        function = getattr(_family(entry.family), flow)
-        if kind == "rows":
-            return Work(*_rows(function(v, last)))
-        return Work(_elementwise(function(v)), 1)
+        try:
+            function = getattr(_family(entry.family), flow)
+            return Work(*_rows(function(v, last))) if kind == "rows" else Work(_elementwise(function, v), 1)
+        except Exception as error:
+            raise CountError(f"{flow} {v.dtype} on {v.arch}: {type(error).__name__}: {error}") from error

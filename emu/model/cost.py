@@ -65,7 +65,7 @@ def price(traffic: Traffic, elements: int, r: Rates) -> Cost:
 
 
 def traffic_of(step: Step, soc: SocProfile) -> Traffic:
-    """What one step of a plan moves and computes.
+    """What one step of a plan moves and computes. CountError for a flow whose operations cannot be counted.
 
     A flow over rows reads its inputs once if a row with its inputs and its result fits in the unified buffer (of a column: 32 bytes
     of every row), else once for each pass [assumed: the tiling of real kernels is not public].

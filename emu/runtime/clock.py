@@ -92,7 +92,12 @@ def join(ns: int) -> None:
 
 
 def price(ex: Executor) -> None:
-    """Put the cost of each launch into the executor's plan; plans are kept, so this happens once for each shape."""
+    """Put the cost of each launch into the executor's plan; plans are kept, so this happens once for each shape.
+
+    A flow that cannot be counted costs nothing: a program runs whatever its time would be.
+    """
+    from emu_kernels.counting import CountError
+
     from emu.model import step_cost
 
     bound = ex.bound
@@ -102,9 +107,22 @@ def price(ex: Executor) -> None:
         if cost is None:
             if len(bound.costs) >= KEPT_COSTS:
                 bound.costs.clear()
-            cost = bound.costs[step] = step_cost(step, bound.soc)
+            try:
+                cost = bound.costs[step] = step_cost(step, bound.soc)
+            except CountError as error:
+                _say_once(f"emu: no simulated time for {step.name}: {error}\n")
+                return
         costs.append(cost)
     ex.plan.costs[:] = costs
+
+
+_said: set[str] = set()
+
+
+def _say_once(text: str) -> None:
+    if text not in _said:
+        _said.add(text)
+        os.write(2, text.encode())
 
 
 _copies: dict[tuple[str, str, int], int] = {}

@@ -215,3 +215,29 @@ def test_a_new_thread_is_no_earlier_than_the_device(card):
 def test_wrong_settings_are_refused(changes, text):
     with pytest.raises(ValueError, match=text):
         emu.configure(**changes)
+
+
+def test_a_flow_that_cannot_be_counted_runs_all_the_same(card, monkeypatch, capfd):
+    from emu_kernels import counting
+
+    from emu.plan import bind
+
+    def refuse(*args, **named):
+        raise counting.CountError("exp FLOAT on dav_2201: it does something new")
+
+    c = card()
+    s, x = c.stream(), c.tensor(321)
+    bound = bind("aclnnInplaceExp", SOC)
+    monkeypatch.setattr(counting, "work", refuse)
+    monkeypatch.setattr(bound, "costs", {})
+    monkeypatch.setattr(bound, "plain", {})
+    monkeypatch.setattr(clock, "_said", set())
+    a, b = c.event(), c.event()
+    assert c.rt.record_event(a, s) == 0
+    for _ in range(2):
+        c.launch("aclnnInplaceExp", s, x)
+    assert c.rt.record_event(b, s) == 0
+    assert c.rt.synchronize_stream(s) == 0
+    assert c.elapsed(a, b) == 0
+    said = capfd.readouterr().err
+    assert said.count("emu: no simulated time for aclnnInplaceExp: exp FLOAT on dav_2201: it does something new") == 1
