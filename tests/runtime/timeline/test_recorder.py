@@ -97,8 +97,8 @@ def test_the_format(traced, clock, host):
         ]
     )
     assert names(trace, CANN) == [
-        "aclrtMemcpy", "aclrtRecordEvent", "aclrtMemcpyAsync", *["aclnnExp"] * 3, "aclrtRecordEvent", "aclrtStreamWaitEvent", "aclnnSoftmax",
-        "aclrtMemsetAsync", "aclrtSynchronizeStream", "aclnnInplaceSigmoid", "aclrtSynchronizeDevice",
+        "aclrtMemcpy", "aclrtRecordEvent", "aclrtMemcpyAsync", *["aclnnExp"] * 3, "aclrtRecordEvent", "aclrtStreamWaitEvent",
+        "aclnnSoftmax", "aclrtMemsetAsync", "aclrtSynchronizeStream", "aclnnInplaceSigmoid", "aclrtSynchronizeDevice",
     ]  # fmt: skip
 
 
