@@ -236,6 +236,52 @@ def scratch(nbytes: int) -> Any:
     return scratch_
 
 
+def constant(value: float, kind: str = "f64") -> Any:
+    """A DOUBLE ("f64") or FLOAT ("f32") constant that LLVM loads from memory: `c()` in a kernel.
+
+    A constant that LLVM knows is fetched again, by a 64-bit address, in every round of a loop. One of weak linkage it must
+    load, and it keeps the loaded vector in a register or as a memory operand: exp gains a third.
+    """
+    ty, llty = (types.float64, ir.DoubleType()) if kind == "f64" else (types.float32, ir.FloatType())
+    name = f"emu_constant_{kind}_" + value.hex().replace("-", "m").replace("+", "p").replace(".", "_")
+
+    @intrinsic
+    def get(typingctx: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            module = builder.module
+            where = module.globals.get(name)
+            if where is None:
+                where = ir.GlobalVariable(module, llty, name)
+                where.initializer = ir.Constant(llty, value)
+                where.linkage = "weak"
+                where.global_constant = True
+            return builder.load(where, typ=llty)
+
+        return ty(), codegen
+
+    return get
+
+
+@intrinsic
+def look_up_4(typingctx: Any, out: Any, table: Any, patterns: Any) -> Any:
+    """out[i] = table[patterns[i]] for i < 4: FLOAT from a table, by 16-bit patterns.
+
+    One load of the patterns and four of the table, without AVX2's gather, which is slower on the CPUs that we know.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        i32, i64 = ir.IntType(32), ir.IntType(64)
+        four = builder.load(builder.bitcast(args[2], i64.as_pointer()), align=1, typ=i64)
+        for lane in range(4):
+            index = builder.and_(builder.lshr(four, ir.Constant(i64, 16 * lane)), ir.Constant(i64, 0xFFFF))
+            value = builder.load(_element(builder, args[1], index, i32), align=4, typ=i32)
+            where = _element(builder, args[0], ir.Constant(i64, lane), i32)
+            builder.store(value, where, align=4)
+        return context.get_dummy_value()
+
+    return types.void(types.voidptr, types.voidptr, types.voidptr), codegen
+
+
 def _lanes(kind: str) -> tuple[Any, Any, Any]:
     """Carrier type, its LLVM type and the type of 64 of them."""
     ty = _CARRIERS[kind]

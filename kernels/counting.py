@@ -173,6 +173,7 @@ def _to(dtype: str) -> Callable[[Any], Value]:
 class _Elementary:
     def __init__(self, flush: bool) -> None:
         self.exp, self.log, self.log1p, self.tanh, self.div = map(_instruction, ("exp", "log", "log1p", "tanh", "div"))
+        self.exp_tile = lambda x, n: node("exp", x)
 
 
 class _Bits(SimpleNamespace):
@@ -183,8 +184,10 @@ class _Bits(SimpleNamespace):
 
 
 _STAND_INS: dict[str, Any] = {
-    "bits": _Bits(inline=_same, load=_Slots(write=False), store=_Slots(write=True)),
-    "elementary": SimpleNamespace(Elementary=_Elementary),
+    "bits": _Bits(
+        inline=_same, load=_Slots(write=False), store=_Slots(write=True), scratch=lambda nbytes: lambda: "scratch",
+    ),
+    "elementary": SimpleNamespace(Elementary=_Elementary, EXP_TILE=128, flush_positive=_same),
     "formats": SimpleNamespace(
         reader=_reader, writer=_writer, int_writer=_writer, reader_int32_through_half=_reader_through_half,
         round_half=lambda saturate: _same, saturate_half=_same, half_codecs=lambda: (_to("FLOAT"), _to("FLOAT16")),

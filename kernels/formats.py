@@ -130,6 +130,16 @@ def bf16_of_f32(x):  # type: ignore[no-untyped-def]
 
 
 @inline
+def bf16_of_wide(x):  # type: ignore[no-untyped-def]
+    """bf16_of_f32 for an x whose NaNs have clear low 16 bits: the rounding then cannot carry out of a NaN.
+
+    That holds for arithmetic on values that were BF16: a NaN is one of the operands or the CPU's default NaN.
+    """
+    b = bits_of_f32(x)
+    return U16((b + U32(0x7FFF) + ((b >> U32(16)) & U32(1))) >> U32(16))
+
+
+@inline
 def bf16_of_f32_saturating(x):  # type: ignore[no-untyped-def]
     """FLOAT -> BF16 bits, nearest even; ±max for an infinity or an overflow, +0 for a NaN."""
     b = bits_of_f32(x)
@@ -207,12 +217,15 @@ def reader_int32_through_half() -> Any:
 
 
 def writer(dtype: str, saturate: bool) -> Any:
-    """write(p, i, x): x rounded once to FLOAT16 or BF16, or stored as it is (FLOAT, DOUBLE)."""
+    """write(p, i, x): x rounded once to FLOAT16 or BF16, or stored as it is (FLOAT, DOUBLE).
+
+    For BF16, x must come from arithmetic on BF16 values (see bf16_of_wide).
+    """
     put = store[FORMATS[dtype].carrier]
     if dtype in ("FLOAT", "DOUBLE"):
         return put
     if dtype == "BF16":
-        narrow = bf16_of_f32_saturating if saturate else bf16_of_f32
+        narrow = bf16_of_f32_saturating if saturate else bf16_of_wide
     elif dtype == "FLOAT16":
         half = half_codecs()[1]
         if saturate:

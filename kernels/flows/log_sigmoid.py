@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..bits import fabs32, inline, load, store
+from ..bits import fabs32, inline, load, look_up_4, offset, scratch, store
 from ..catalog import flushes
-from ..elementary import Elementary
+from ..elementary import EXP_TILE, Elementary, flush_positive
 from ..formats import reader, writer
+from ..loops import TILE_BYTES
 from ..variant import Variant
 from . import Plan
 
@@ -17,38 +18,64 @@ F = np.float32
 
 
 def _factor(steps: str, flush: bool) -> Any:
-    """The jitable f(x) that g is multiplied with."""
+    """The jitable f(x) that g is multiplied with, as (argument, finish): f(x) = finish(exp(argument(x)), x)."""
     math = Elementary(flush)
     exp, log, div = math.exp, math.log, math.div
+
+    @inline
+    def minus_magnitude(x):  # type: ignore[no-untyped-def]
+        return -fabs32(x)
+
+    @inline
+    def itself(x):  # type: ignore[no-untyped-def]
+        return x
 
     if steps == "z":  # dav_2201, dav_3002
 
         @inline
-        def factor(x):  # type: ignore[no-untyped-def]
-            e = exp(-fabs32(x))
+        def finish(e, x):  # type: ignore[no-untyped-def]
             z = div(e, e + F(1.0))
             return F(1.0) - z if x < F(0.0) else z
 
     elif steps == "select":  # dav_3510
 
         @inline
-        def factor(x):  # type: ignore[no-untyped-def]
-            e = exp(-fabs32(x))
-            return div(F(1.0) if x < F(0.0) else e, e + F(1.0))
+        def finish(e, x):  # type: ignore[no-untyped-def]
+            # Neither operand is subnormal: e is flushed already (if this architecture does), e + 1 is at least 1.
+            z = (F(1.0) if x < F(0.0) else e) / (e + F(1.0))
+            return flush_positive(z) if flush else z
 
     elif steps == "log":  # dav_1001, dav_2002
 
         @inline
-        def factor(x):  # type: ignore[no-untyped-def]
-            return exp(-log(exp(x) + F(1.0)))
+        def finish(e, x):  # type: ignore[no-untyped-def]
+            return exp(-log(e + F(1.0)))
 
     else:  # the formula of the operator's document
 
         @inline
-        def factor(x):  # type: ignore[no-untyped-def]
-            return div(F(1.0), F(1.0) + exp(x))
+        def finish(e, x):  # type: ignore[no-untyped-def]
+            return div(F(1.0), F(1.0) + e)
 
-    return factor
+    return (minus_magnitude if steps in ("z", "select") else itself), finish
+
+
+def _factors(steps: str, dtype: str, flush: bool, last: Any) -> Any:
+    """tile(out, gs, xs, table, n) that gives last(f(x), i) to `out`; three loops, as exp_tile explains."""
+    argument, finish = _factor(steps, flush)
+    exp_tile, read, get, put = Elementary(flush).exp_tile, reader(dtype), load["f32"], store["f32"]
+    memory = scratch(4 * EXP_TILE)
+
+    @inline
+    def tile(out, gs, xs, n):  # type: ignore[no-untyped-def]
+        e = memory()
+        for i in range(n):
+            put(e, i, argument(read(xs, i)))
+        exp_tile(e, n)
+        for i in range(n):
+            put(out, i, last(finish(get(e, i), read(xs, i)), gs, i))
+
+    return tile
 
 
 def log_sigmoid_backward(v: Variant) -> Plan:
@@ -72,13 +99,17 @@ def log_sigmoid_backward(v: Variant) -> Plan:
     if v.dtype == "FLOAT":
 
         def make() -> Any:
-            factor = _factor(steps, flush)
-            get, put = load["f32"], store["f32"]
+            get = load["f32"]
+
+            @inline
+            def times_g(f, gs, i):  # type: ignore[no-untyped-def]
+                return f * get(gs, i)
+
+            factors = _factors(steps, "FLOAT", flush, times_g)
 
             @inline
             def tile(out, gs, xs, table, n):  # type: ignore[no-untyped-def]
-                for i in range(n):
-                    put(out, i, factor(get(xs, i)) * get(gs, i))
+                factors(out, gs, xs, n)
 
             return tile
 
@@ -86,12 +117,15 @@ def log_sigmoid_backward(v: Variant) -> Plan:
 
     def table() -> tuple[str, Plan]:
         def fill() -> Any:
-            factor, read, put = _factor(steps, flush), reader(v.dtype), store["f32"]
+            @inline
+            def alone(f, gs, i):  # type: ignore[no-untyped-def]
+                return f
+
+            factors = _factors(steps, v.dtype, flush, alone)
 
             @inline
             def tile(out, xs, table, n):  # type: ignore[no-untyped-def]
-                for i in range(n):
-                    put(out, i, factor(read(xs, i)))
+                factors(out, out, xs, n)
 
             return tile
 
@@ -99,14 +133,20 @@ def log_sigmoid_backward(v: Variant) -> Plan:
 
     def make_by_table() -> Any:
         read, write = reader(v.dtype), writer(v.dtype, saturate)
-        pattern, look = load["u16"], load["f32"]
+        pattern, look, put = load["u16"], load["f32"], store["f32"]
+        factors = scratch(2 * TILE_BYTES)
 
-        # A 16-bit x has 65,536 values: looking f(x) up is faster than computing it. The gather vectorises only
-        # because the tile is a local array.
+        # A 16-bit x has 65,536 values: looking f(x) up is faster than computing it. The look-ups are scalar, the rest
+        # is not, so that they are two loops.
         @inline
         def tile(out, gs, xs, table, n):  # type: ignore[no-untyped-def]
+            f = factors()
+            for i in range(0, n & ~3, 4):
+                look_up_4(offset(f, 4 * i), table, offset(xs, 2 * i))
+            for i in range(n & ~3, n):
+                put(f, i, look(table, np.int64(pattern(xs, i))))
             for i in range(n):
-                write(out, i, look(table, np.int64(pattern(xs, i))) * read(gs, i))
+                write(out, i, look(f, i) * read(gs, i))
 
         return tile
 

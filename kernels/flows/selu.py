@@ -9,18 +9,20 @@ import numpy as np
 from ..bits import inline, load, store
 from ..catalog import chosen, flushes
 from ..elementary import Elementary
-from ..formats import int_writer, reader, reader_int32_through_half, round_half, writer
+from ..formats import half_codecs, int_writer, reader, reader_int32_through_half, round_half, saturate_half, writer
 from ..variant import Variant
 from . import Plan
 
 F = np.float32
 I32 = np.int32
+U16 = np.uint16
 #: lambda, lambda·alpha and alpha of SELU, each rounded to FLOAT, and the first two to FLOAT16.
 S = F(1.0507009873554804934193349852946)
 SA = F(1.7580993408473768599402175208123)
 ALPHA = F(1.6732632423543772848170429916717)
 S_HALF = F(1.05078125)
 SA_HALF = F(1.7578125)
+S_HALF_BITS = U16(0x3C34)
 
 
 def _binary_tile(read: Any, step: Any, write: Any) -> Any:
@@ -61,8 +63,32 @@ def _step_document(g, y):  # type: ignore[no-untyped-def]
     return g * (y / S + ALPHA) if y < F(0.0) else g
 
 
-def _step_half(saturate: bool) -> Any:
-    rounded = round_half(saturate)
+def _tile_half(saturate: bool) -> Any:
+    """The steps with y < 0 in FLOAT16: every step rounds."""
+    widen, half = half_codecs()
+    get, put = load["u16"], store["u16"]
+
+    @inline
+    def narrow(x):  # type: ignore[no-untyped-def]
+        return half(saturate_half(x)) if saturate else half(x)
+
+    @inline
+    def tile(out, gs, ys, table, n):  # type: ignore[no-untyped-def]
+        for i in range(n):
+            y = get(ys, i)
+            a = narrow(widen(y) + SA_HALF)
+            # y < 0 on the bits (0x8001 to 0xFC00): the selection stays in 16-bit lanes.
+            factor = a if U16(y - U16(0x8001)) <= U16(0x7BFF) else S_HALF_BITS
+            h = narrow(widen(get(gs, i)) * widen(factor))
+            # The final addition of +0, on the bits: it is exact but for -0.0.
+            put(out, i, U16(0) if h == U16(0x8000) else h)
+
+    return tile
+
+
+def _step_half() -> Any:
+    """The same on INT8, where nothing overflows."""
+    rounded = round_half(False)
 
     @inline
     def step(g, y):  # type: ignore[no-untyped-def]
@@ -95,7 +121,9 @@ def selu_backward(v: Variant) -> Plan:
         s32 = "rint"
 
     def make() -> Any:
-        step = {"document": _step_document, "le": _step_le, "lt": _step_lt}.get(steps) or _step_half(saturate)
+        if steps == "lt_half" and v.dtype == "FLOAT16":
+            return _tile_half(saturate)
+        step = {"document": _step_document, "le": _step_le, "lt": _step_lt}.get(steps) or _step_half()
         integer = v.dtype in ("INT8", "INT32")
         write = int_writer(v.dtype, to_int, through_half) if integer else writer(v.dtype, saturate)
         int32_half = through_half and v.dtype == "INT32"
