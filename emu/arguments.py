@@ -30,6 +30,19 @@ def pointer(value: Any, name: str) -> int:
     return 0 if value is None else integer(value, name, UINT64)
 
 
+def handle(value: Any, name: str) -> int:
+    """A handle: an int, None for null. Any int is taken: one that stands for nothing is an error with a code."""
+    if type(value) is int:
+        return value
+    if value is None:
+        return 0
+    try:
+        number: int = index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a handle (an int) or None, not {type(value).__name__}") from None
+    return number
+
+
 def integers(values: Any, name: str, limits: tuple[int, int] = INT64) -> tuple[int, ...]:
     """A (pointer, count) pair of C: one sequence of ints; None for (null, 0)."""
     if values is None:
@@ -41,7 +54,7 @@ def pointers(values: Any, name: str) -> tuple[int, ...]:
     """A sequence of handles; None elements are null."""
     if values is None:
         return ()
-    return tuple(pointer(v, f"{name}[{i}]") for i, v in enumerate(sequence(values, name)))
+    return tuple(handle(v, f"{name}[{i}]") for i, v in enumerate(sequence(values, name)))
 
 
 def sequence(values: Any, name: str) -> Sequence[Any] | Iterable[Any]:

@@ -174,7 +174,10 @@ def launch(step: Step, where: dict[int, int], workspace: int, saturate: bool) ->
     values = [where[k] if k >= 0 else workspace + ~k for k in step.operands]
     values += step.sizes
     values += kernel.aux
-    return Launch(step.name, kernel, _array_type(len(values))(*values), step.total, step.unit)
+    made = Launch(step.name, kernel, _array_type(len(values))(*values), step.total, step.unit)
+    if step.whole:
+        made.grain = step.total
+    return made
 
 
 def workspace_problem(ex: Executor, workspace: int, size: int) -> Refused | None:

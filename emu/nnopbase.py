@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from emu.arguments import INT32, integer, integers, pointer, pointers, sequence
+from emu.arguments import handle as as_handle
 from emu.objects import BoolArray, FloatArray, IntArray, Scalar, ScalarList, Tensor, TensorList
 from emu.runtime.errors import fail_aclnn
 from emu.runtime.handles import lookup, register, release
@@ -71,7 +72,7 @@ def aclCreateTensor(view_dims: Any, data_type: Any, strides: Any, offset: Any, f
 def aclInitTensor(tensor: Any, view_dims: Any, data_type: Any, strides: Any, offset: Any, format: Any, storage_dims: Any, data: Any) -> int:
     """Give an existing tensor new fields, as :func:`aclCreateTensor`. Null → 161001."""
     values = _tensor_fields(view_dims, data_type, strides, offset, format, storage_dims, data)
-    found = find(pointer(tensor, "tensor"), Tensor, "aclInitTensor")
+    found = find(as_handle(tensor, "tensor"), Tensor, "aclInitTensor")
     if isinstance(found, int):
         return found
     if values[2] is not None and len(values[2]) != len(values[0]):
@@ -81,7 +82,7 @@ def aclInitTensor(tensor: Any, view_dims: Any, data_type: Any, strides: Any, off
 
 
 def _destroy(handle: Any, kind: type[Any], function: str) -> int:
-    number = pointer(handle, "handle")
+    number = as_handle(handle, "handle")
     if number == 0:
         return 0
     if lookup(number, kind) is None or release(number) is None:
@@ -116,12 +117,12 @@ def aclGetViewStrides(tensor: Any) -> tuple[list[int], int]:
 
 
 def _get_list(tensor: Any, function: str, get: Callable[[Tensor], tuple[int, ...]]) -> tuple[list[int], int]:
-    found = find(pointer(tensor, "tensor"), Tensor, function)
+    found = find(as_handle(tensor, "tensor"), Tensor, function)
     return ([], found) if isinstance(found, int) else (list(get(found)), 0)
 
 
 def _get_int(tensor: Any, function: str, get: Callable[[Tensor], int]) -> tuple[int, int]:
-    found = find(pointer(tensor, "tensor"), Tensor, function)
+    found = find(as_handle(tensor, "tensor"), Tensor, function)
     return (0, found) if isinstance(found, int) else (get(found), 0)
 
 
@@ -148,7 +149,7 @@ def aclGetRawTensorAddr(tensor: Any) -> tuple[int, int]:
 def aclSetRawTensorAddr(tensor: Any, addr: Any) -> int:
     """Move the tensor to other device memory. Not between phase 1 and phase 2. Null → 161001."""
     address = pointer(addr, "addr")
-    found = find(pointer(tensor, "tensor"), Tensor, "aclSetRawTensorAddr")
+    found = find(as_handle(tensor, "tensor"), Tensor, "aclSetRawTensorAddr")
     if isinstance(found, int):
         return found
     found.data = address
@@ -167,9 +168,10 @@ def aclCreateScalar(value: Any, data_type: Any) -> int:
     if value is None:
         fail_aclnn(_NULLPTR, "aclCreateScalar: the value is null.")
         return 0
-    if not isinstance(value, (int, float, complex)) and not hasattr(value, "dtype"):
-        raise TypeError(f"value must be a number, not {type(value).__name__}")
-    scalar = Scalar.of(value.item() if hasattr(value, "item") else value, dtype)
+    number = value.item() if hasattr(value, "item") else value
+    if not isinstance(number, (int, float, complex)):
+        raise TypeError(f"value must be a number, not {type(number).__name__}")
+    scalar = Scalar.of(number, dtype)
     if scalar is None:
         fail_aclnn(_INVALID, f"aclCreateScalar: data type {dtype_name(dtype)} is not supported for scalars.")
         return 0
@@ -226,7 +228,7 @@ def aclDestroyBoolArray(array: Any) -> int:
 
 
 def _size(handle: Any, kind: type[Any], function: str, get: Callable[[Any], int]) -> tuple[int, int]:
-    found = find(pointer(handle, "handle"), kind, function)
+    found = find(as_handle(handle, "handle"), kind, function)
     return (0, found) if isinstance(found, int) else (get(found), 0)
 
 
@@ -268,7 +270,7 @@ def aclCreateScalarList(scalars: Any) -> int:
 
 
 def _destroy_list(handle: Any, kind: type[Any], destroy_element: Callable[[int], int], function: str) -> int:
-    number = pointer(handle, "handle")
+    number = as_handle(handle, "handle")
     members = lookup(number, kind)
     code = _destroy(number, kind, function)
     if code or members is None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from emu.arguments import UINT64, integer, pointer
+from emu.arguments import handle as as_handle
 from emu.executor import Executor
 from emu.objects import Tensor, TensorList
 from emu.runtime.errors import fail_aclnn
@@ -25,7 +26,7 @@ def aclSetAclOpExecutorRepeatable(executor: Any) -> int:
 
     Null → 561103; spent, destroyed or unknown → 561000.
     """
-    number = pointer(executor, "executor")
+    number = as_handle(executor, "executor")
     if number == 0:
         return fail_aclnn(_INNER_NULLPTR, "aclSetAclOpExecutorRepeatable: the executor is null.")
     found = lookup(number, Executor)
@@ -42,7 +43,7 @@ def aclDestroyAclOpExecutor(executor: Any) -> int:
 
     Null → 561103; spent, destroyed or unknown → 561000.
     """
-    number = pointer(executor, "executor")
+    number = as_handle(executor, "executor")
     if number == 0:
         return fail_aclnn(_INNER_NULLPTR, "aclDestroyAclOpExecutor: the executor is null.")
     if lookup(number, Executor) is None or release(number) is None:
@@ -51,7 +52,7 @@ def aclDestroyAclOpExecutor(executor: Any) -> int:
 
 
 def _set_address(executor: Any, tensor: Any, addr: Any, function: str, places: Callable[[Executor], tuple[int, ...]]) -> int:
-    number, target, address = pointer(executor, "executor"), pointer(tensor, "tensor"), pointer(addr, "addr")
+    number, target, address = as_handle(executor, "executor"), as_handle(tensor, "tensor"), pointer(addr, "addr")
     if number == 0 or target == 0:
         what = "executor" if number == 0 else "tensor"
         return fail_aclnn(_INNER_NULLPTR, f"{function}: the {what} is null.")
@@ -98,7 +99,7 @@ def aclSetTensorAddr(executor: Any, index: Any, tensor: Any, addr: Any) -> int:
 def _set_dynamic(executor: Any, ir_index: Any, relative_index: Any, tensors: Any, addr: Any, function: str) -> int:
     integer(ir_index, "ir_index", UINT64)
     at = integer(relative_index, "relative_index", UINT64)
-    number, target = pointer(executor, "executor"), pointer(tensors, "tensors")
+    number, target = as_handle(executor, "executor"), as_handle(tensors, "tensors")
     if number == 0 or target == 0:
         return fail_aclnn(_INNER_NULLPTR, f"{function}: the {'executor' if number == 0 else 'tensor list'} is null.")
     members = lookup(target, TensorList)

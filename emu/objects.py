@@ -95,6 +95,15 @@ class Tensor:
             self.low = offset + sum(r for r in reach if r < 0)
             self.high = offset + sum(r for r in reach if r > 0)
 
+    def overlaps_itself(self) -> bool:
+        """True when two elements of the view may be one in memory (a stride of 0, say); false alarms are possible."""
+        reach = 0
+        for stride, dim in sorted((abs(s), d) for s, d in zip(self.strides, self.dims, strict=True) if d > 1):
+            if stride <= reach:
+                return True
+            reach += (dim - 1) * stride
+        return False
+
     def storage_elements(self) -> int:
         """Elements that the storage shape declares."""
         return prod(self.storage)
@@ -142,7 +151,7 @@ class Scalar:
         if code is None:
             return None
         number_in: float = bool(value) if code == "?" else _real(value)
-        if code in "fe":
+        if code in "fed":
             return cls(_pack_float(code, number_in), dtype)
         try:
             return cls(struct.pack("<" + code, number_in), dtype)
@@ -174,17 +183,26 @@ def _real(value: complex) -> float:
     return value
 
 
+def _double(value: float) -> float:
+    """A real number as a double; an int too large for one is infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+
+
 def _pack_float(code: str, value: float) -> bytes:
-    """FLOAT or FLOAT16 bytes, rounded once to nearest even; overflow is infinity as in a C cast, where struct would
+    """FLOAT, FLOAT16 or DOUBLE bytes, rounded once to nearest even; overflow is infinity as in a C cast, where struct would
     raise."""
     try:
-        return struct.pack("<" + code, value)
+        return struct.pack("<" + code, _double(value))
     except OverflowError:
         return struct.pack("<" + code, float("inf") if value > 0 else float("-inf"))
 
 
 def _bf16_bytes(value: float) -> bytes:
     """BF16 bytes by round-to-odd to FLOAT and then to nearest even, so that a double is rounded once in effect."""
+    value = _double(value)
     if value != value:
         return struct.pack("<H", 0x7FC0)
     bits = struct.unpack("<Q", struct.pack("<d", value))[0]

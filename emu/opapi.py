@@ -11,6 +11,7 @@ from typing import Any
 
 from emu import config
 from emu.arguments import INT64, UINT64, integer, pointer
+from emu.arguments import handle as as_handle
 from emu.executor import INVALID, NULLPTR, Executor, prepare, submit, workspace_problem
 from emu.objects import Tensor
 from emu.opdef.catalogue import OPERATORS
@@ -45,7 +46,7 @@ def phase_one(op: Operator) -> Callable[..., tuple[int, int, int]]:
             handle = values[i]
             tensor = lookup(handle, Tensor) if type(handle) is int else None
             if tensor is None:
-                handle = pointer(handle, names[i])
+                handle = as_handle(handle, names[i])
                 tensor = lookup(handle, Tensor)
                 if tensor is None and handle != 0 and dead is None:
                     dead = i, handle
@@ -101,8 +102,8 @@ def phase_two(op: Operator) -> Callable[..., int]:
             op.name,
             pointer(workspace, "workspace"),
             integer(workspaceSize, "workspaceSize", UINT64),
-            pointer(executor, "executor"),
-            pointer(stream, "stream"),
+            as_handle(executor, "executor"),
+            as_handle(stream, "stream"),
         )
 
     run.__name__ = run.__qualname__ = op.name

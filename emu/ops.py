@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from emu import config
 from emu.executor import Fault, Launch, prepare, submit
-from emu.objects import Tensor
+from emu.objects import MAX_DIMS, Tensor
 from emu.opdef.catalogue import OPERATORS, operator
 from emu.opdef.spec import Operator, Param, Role
 from emu.plan import Refused, bind
@@ -112,9 +112,13 @@ def descriptor(array: NDArray[Any], name: str, *, written: bool = False) -> Tens
     """The aclTensor that an array stands for: its own strides, so that a strided array is used as it is."""
     code = data_type(array, name, written=written)
     item = array.itemsize
+    if array.ndim > MAX_DIMS:
+        raise AclError(_INVALID, f"{name} has {array.ndim} dimensions; an aclTensor holds at most {MAX_DIMS}")
     dims = array.shape
     if array.size and any(s % item for s in array.strides):
         raise AclError(_INVALID, f"{name} has byte strides {array.strides} that are no multiples of its element size {item}: copy it first")
+    if not array.flags.aligned:
+        raise AclError(_INVALID, f"{name} is not aligned to its element size {item}: copy it first")
     strides = tuple(s // item for s in array.strides)
     base = array.__array_interface__["data"][0]
     low = sum((d - 1) * s for d, s in zip(dims, strides, strict=True) if s < 0 and d > 0)

@@ -85,6 +85,8 @@ class Step(NamedTuple):
     sizes: tuple[int, ...]
     total: int
     unit: int
+    #: Never split: the order of the elements decides what a self-overlapping result holds.
+    whole: bool = False
 
 
 class Plan(NamedTuple):
@@ -262,10 +264,14 @@ def _general(bound: Bound, args: Sequence[Any], numerics: str, dtype: int) -> Pl
     if not out.contiguous:
         pending.append(("ViewCopy", _copy(out), [target, produced], _copy_sizes(out, gather=False), out.numel, 1))
     offsets, total = layout.place()
+    if total >= 1 << 64:
+        return Refused(561000, f"{bound.op.name} would need a workspace of {total} bytes, more than a uint64_t holds.")
     steps = tuple(
         Step(name, ref, tuple(k if kind == "arg" else ~offsets[k] for kind, k in ops), sizes, count, unit)
         for name, ref, ops, sizes, count, unit in pending
     )
+    if not out.contiguous and out.overlaps_itself():
+        steps = (*steps[:-1], steps[-1]._replace(whole=True))
     return Plan(steps, total, bound.touched, [])
 
 

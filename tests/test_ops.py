@@ -145,6 +145,36 @@ def test_a_torch_tensor_gets_the_conversion(monkeypatch: pytest.MonkeyPatch) -> 
         ops.selu_backward(Tensor(), np.ones(1, np.float32))
 
 
+def test_more_dimensions_than_an_acl_tensor_holds() -> None:
+    fine = np.ones((2,) + (1,) * 23 + (2,), np.float32)
+    assert (ops.selu_backward(fine, fine) == ops.selu_backward(fine.ravel(), fine.ravel()).reshape(fine.shape)).all()
+    many = np.ones((2,) + (1,) * 24 + (2,), np.float32)
+    with pytest.raises(emu.AclError, match="at most 25"):
+        ops.selu_backward(many, many)
+
+
+def test_an_unaligned_array_is_refused() -> None:
+    odd = np.zeros(41, np.uint8)[1:].view(np.float32)
+    with pytest.raises(emu.AclError, match="not aligned") as caught:
+        ops.selu(odd)
+    assert caught.value.code == 161002
+
+
+def test_an_out_that_overlaps_itself_holds_the_last_element_whatever_the_threads() -> None:
+    n = 1 << 18
+    g = np.arange(n, dtype=np.float32)
+    before = emu.configure()
+    try:
+        for threads in (1, 2, 5):
+            emu.configure(threads=threads)
+            one = np.zeros(1, np.float32)
+            out = np.lib.stride_tricks.as_strided(one, (n,), (0,), writeable=True)
+            ops.selu_backward(g, np.ones(n, np.float32), out=out)
+            assert one[0] == np.float32(n - 1) * np.float32(1.0507009873554805)
+    finally:
+        emu.configure(threads=before.threads)
+
+
 def test_byte_strides_that_split_elements_are_refused() -> None:
     raw = np.zeros(60, np.uint8)
     odd = np.ndarray((10,), np.float32, raw, 0, (6,))

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from emu.runtime import clock, errors, handles, hooks
+from emu.runtime.event import Event
 from emu.runtime.stream import Stream
 from emu.status import Status
 
@@ -90,6 +91,9 @@ class Context:
         handles.release(self.handle)
         for stream in self.all_streams():
             stream.destroy(wait=wait)
+        for event in handles.live(Event):
+            if event.context is self:
+                event.destroy()
         self.alive = False
         if self in self.device.contexts:
             self.device.contexts.remove(self)

@@ -34,6 +34,11 @@ def release(handle: int) -> object | None:
     return _live.pop(handle, None)
 
 
+def live(kind: type[T]) -> list[T]:
+    """The live objects of a class."""
+    return [obj for obj in list(_live.values()) if isinstance(obj, kind)]
+
+
 def count_live(kind: type[object]) -> int:
     """How many handles of a class are live."""
     return sum(isinstance(obj, kind) for obj in list(_live.values()))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Eager(Schedule):
-    """Everything runs where it is enqueued, as far as it can."""
+    """Everything runs where it is enqueued, as far as it can; a host function has the runtime's own thread and may come later."""
 
     direct = False
 

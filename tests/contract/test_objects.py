@@ -81,6 +81,17 @@ def test_getters_of_null_and_of_dead_handles(function: str) -> None:
         get("tensor")
 
 
+@pytest.mark.parametrize("value", [-5, 2**64, 2**80])
+def test_any_int_that_is_no_handle_is_161002(value: int) -> None:
+    t = tensor()
+    assert aclnn.aclGetViewShape(value)[1] == INVALID
+    assert aclnn.aclDestroyTensor(value) == INVALID
+    assert aclnn.aclnnSeluBackwardGetWorkspaceSize(value, t, t)[2] == INVALID
+    assert "no live aclTensor" in aclnn.aclGetRecentErrMsg()
+    assert aclnn.aclnnSeluBackward(0, 0, value, 0) == 561000
+    aclnn.aclDestroyTensor(t)
+
+
 def test_handles_are_positive_and_never_reused() -> None:
     seen = set()
     for _ in range(200):
@@ -147,8 +158,12 @@ def test_scalars_of_refused_types() -> None:
     assert aclnn.aclCreateScalar(None, 0) == 0
     with pytest.raises(OverflowError):
         aclnn.aclCreateScalar(300, DataType.INT8)
-    with pytest.raises(TypeError):
-        aclnn.aclCreateScalar("1", 0)
+    for dtype in (DataType.FLOAT, DataType.FLOAT16, DataType.BF16, DataType.DOUBLE):
+        assert Scalar.of(2**1100, dtype).value() == float("inf")  # type: ignore[union-attr]
+        assert Scalar.of(-(2**31), dtype).value() == (-np.inf if dtype == DataType.FLOAT16 else -(2.0**31))  # type: ignore[union-attr]
+    for value in ("1", np.array("x")):
+        with pytest.raises(TypeError):
+            aclnn.aclCreateScalar(value, 0)
     with pytest.raises(TypeError):
         aclnn.aclCreateScalar(1.5, DataType.INT32)
 

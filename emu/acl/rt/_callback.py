@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from emu.acl._entry import entry, names
-from emu.acl.rt._common import bad_value, caller, find_stream, null
+from emu.acl.rt._common import bad_value, caller, find_stream, no_function, null
 from emu.runtime import context, errors, handles, reports, threads
 from emu.runtime.reports import Callback, HostFunction, Reports
 from emu.runtime.stream import Stream
@@ -28,6 +28,8 @@ def launch_callback(fn: Any, userData: Any, blockType: int, stream: int) -> int:
     """
     if not fn:
         return null("aclrtLaunchCallback", "fn")
+    if code := no_function("aclrtLaunchCallback", "fn", fn):
+        return code
     if blockType not in (0, 1):
         return bad_value("aclrtLaunchCallback", "blockType", blockType, "must be 0 or 1")
     target = find_stream("aclrtLaunchCallback", stream)
@@ -45,6 +47,8 @@ def launch_host_func(stream: int, fn: Any, args: Any) -> int:
     """Queue fn(args) for a thread of the runtime; the stream goes on when it has returned. 100000: null; 107002, 107003, 107017."""
     if not fn:
         return null("aclrtLaunchHostFunc", "fn")
+    if code := no_function("aclrtLaunchHostFunc", "fn", fn):
+        return code
     target = find_stream("aclrtLaunchHostFunc", stream)
     if isinstance(target, int):
         return target
@@ -108,6 +112,8 @@ def set_exception_info_callback(callback: Any) -> int:
     if not callback:
         context.exception_listener = None
         return 0
+    if code := no_function("aclrtSetExceptionInfoCallback", "callback", callback):
+        return code
     function: Callable[[Any], None] = callback if callable(callback) else lambda info: caller(callback, info)()
     as_handle = not callable(callback)
 

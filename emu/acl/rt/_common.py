@@ -47,6 +47,23 @@ def need_context(function: str) -> Context | int:
     return context.no_context(function) if ctx is None else ctx
 
 
+def no_function(function: str, name: str, pointer: object) -> int:
+    """0, or 107000 for an int that points to no code: to call it would end the process."""
+    if not isinstance(pointer, int) or _executable(pointer):
+        return 0
+    return bad_argument(function, name, hex(pointer), "no code lies at this address")
+
+
+def _executable(address: int) -> bool:
+    with open("/proc/self/maps") as maps:
+        for line in maps:
+            span, mode = line.split(maxsplit=2)[:2]
+            start, end = (int(part, 16) for part in span.split("-"))
+            if start <= address < end:
+                return "x" in mode
+    return False
+
+
 def caller(function: Any, argument: Any) -> Callable[[], None]:
     """The user's function with its argument; a C function pointer comes as an int."""
     if isinstance(function, int):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import threading
 
+import pytest
+
 from emu.runtime.threads import RuntimeThread
 
 
@@ -191,3 +193,16 @@ def test_exception_reports(npu):
     assert len(got) == 1
     for name in ("task_id", "stream_id", "thread_id", "device_id", "error_code"):
         assert getattr(npu.rt, f"get_{name}_from_exception_info")(0) == 0xFFFFFFFF
+
+
+@pytest.mark.parametrize("address", [1, 0x10, 2**47])
+def test_an_address_without_code_is_refused(npu, address):
+    """To call it would end the process."""
+    npu.open()
+    rt = npu.rt
+    data = ctypes.create_string_buffer(64)
+    for pointer in (address, ctypes.addressof(data)):
+        assert rt.launch_host_func(0, pointer, 0) == 107000
+        assert "no code" in npu.acl.get_recent_err_msg()
+        assert rt.set_exception_info_callback(pointer) == 107000
+        assert rt.launch_callback(pointer, 0, 1, 0) == 107000

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from emu.runtime import schedule
+from emu.runtime import device, schedule
 
 SYNC, TIME_LINE = 0x1, 0x8
 
@@ -293,3 +293,15 @@ def test_a_long_chain_of_waits(any_schedule):
     assert npu.rt.record_event(gate, other) == 0
     assert npu.rt.synchronize_stream(streams[-1]) == 0
     assert seen == list(range(300))
+
+
+def test_events_end_with_their_context(npu):
+    npu.open()
+    e = npu.event()
+    assert npu.rt.reset_device(0) == 0
+    npu.open()
+    assert npu.rt.record_event(e, 0) == 107017
+    assert npu.rt.destroy_event(e) == 107017
+    mine = device.get(0)
+    assert mine is not None
+    assert mine.event_count == 0
