@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -39,6 +40,26 @@ def without(word: str) -> Callable[[str], str]:
     return lambda text: "".join(line + "\n" for line in text.splitlines() if word not in line)
 
 
+def hidden(package: str) -> Callable[[str], str]:
+    """The package is nowhere: neither where it was found nor in a directory of installed packages (all others stay)."""
+
+    def edit(text: str) -> str:
+        lines = []
+        for line in text.splitlines():
+            key, _, path = line.partition("=")
+            if key == "path" and (Path(path) / package).is_dir():
+                rest = Path(tempfile.mkdtemp(prefix="aclnn-emu-test-"))
+                for entry in Path(path).iterdir():
+                    if entry.name != package:
+                        (rest / entry.name).symlink_to(entry)
+                line = f"path={rest}"
+            if not line.startswith(f"package={package}="):
+                lines.append(line)
+        return "\n".join(lines) + "\n"
+
+    return edit
+
+
 CASES = {
     "empty configuration": (lambda text: "", "names no executable"),
     "no libpython": (replaced("libpython", ""), "no shared libpython"),
@@ -48,8 +69,8 @@ CASES = {
     "the executable is gone": (replaced("executable", "/nowhere/python"), "build the SDK again"),
     "no standard library": (without("path="), "Python could not load it"),
     "no packages": (without("site-packages"), "ModuleNotFoundError"),
-    "no emu": (replaced("package", "emu=/nowhere"), "emu"),
-    "no kernels": (without("package=emu_kernels"), "emu_kernels"),
+    "no emu": (hidden("emu"), "No module named 'emu"),
+    "no kernels": (hidden("emu_kernels"), "emu_kernels"),
 }
 
 
