@@ -16,6 +16,13 @@ from emu.status import AclError, Status
 _TRUE = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
+def _parse_int(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"expected a whole number, got {text!r}") from None
+
+
 def _parse_bool(text: str) -> bool:
     try:
         return _TRUE[text.strip().lower()]
@@ -42,31 +49,32 @@ def _option(env: str, default: Any, parse: Callable[[str], Any] = str) -> Any:
         try:
             return parse(text)
         except ValueError as error:
-            raise ValueError(f"{env}: {error}") from None
+            raise ValueError(f"{env}={text!r}: {error}") from None
 
-    return field(default_factory=start, metadata={"env": env})
+    return field(default_factory=start, metadata={"env": env, "start": start})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
     """What the emulator is at the moment. Each field starts from its environment variable, else from its default.
 
-    Invalid values raise ValueError when the Config is made.
+    Invalid values raise ValueError when the Config is made; one that came from the environment names its variable.
     """
 
     #: EMU_SOC: the product, as aclrtGetSocName names it. Default Ascend910B1 (Atlas A2).
     soc: str = _option("EMU_SOC", "Ascend910B1")
     #: EMU_DEVICES: how many devices the machine has, 1 to 64, before ASCEND_RT_VISIBLE_DEVICES hides some. Default 8.
-    devices: int = _option("EMU_DEVICES", 8, int)
+    devices: int = _option("EMU_DEVICES", 8, _parse_int)
     #: EMU_NUMERICS: "device" (what the card computes) or "document" (the operator document's formula). Default device.
     numerics: str = _option("EMU_NUMERICS", "device")
     #: EMU_SCHEDULE: "eager", "async", "lazy" or "shuffle:SEED". Default async.
     schedule: str = _option("EMU_SCHEDULE", "async")
     #: EMU_NUM_THREADS: host threads that play the device's cores. Default: the CPUs that this process may use.
-    threads: int = _option("EMU_NUM_THREADS", _cpus, int)
+    threads: int = _option("EMU_NUM_THREADS", _cpus, _parse_int)
     #: EMU_CLOCK: what events and their elapsed times report, "simulated" (the device model's) or "wall". Default simulated.
     clock: str = _option("EMU_CLOCK", "simulated")
-    #: EMU_HOST: simulated host time of one aclnn call, "none" (0), "cpp", "python" (typical ones), or microseconds. Default none.
+    #: EMU_HOST: simulated host time of one aclnn call, "none" (0), "cpp", "python" (typical ones), or microseconds,
+    #: as text or as a number, which is kept as text. Default none.
     host: str = _option("EMU_HOST", "none")
     #: EMU_STRICT_PRODUCTS: refuse (561103) what the operator's document lists as an unsupported product. Default true.
     strict_products: bool = _option("EMU_STRICT_PRODUCTS", True, _parse_bool)
@@ -79,22 +87,17 @@ class Config:
     cann_path: str = _option("EMU_CANN_PATH", "")
 
     def __post_init__(self) -> None:
-        _expect(self.soc, str, "soc")
-        profile(self.soc)
-        _expect(self.devices, int, "devices")
-        if not 1 <= self.devices <= 64:
-            raise ValueError(f"devices must be 1 to 64, not {self.devices}")
-        _one_of("numerics", self.numerics, ("device", "document"))
-        _check_schedule(self.schedule)
-        _expect(self.threads, int, "threads")
-        if not 1 <= self.threads <= 1024:
-            raise ValueError(f"threads must be 1 to 1024, not {self.threads}")
-        _one_of("clock", self.clock, ("simulated", "wall"))
-        _check_host(self.host)
-        _expect(self.strict_products, bool, "strict_products")
-        _expect(self.cache_dir, (str, os.PathLike), "cache_dir")
-        _one_of("backend", self.backend, ("emulator", "cann"))
-        _expect(self.cann_path, (str, os.PathLike), "cann_path")
+        if isinstance(self.host, (int, float)) and not isinstance(self.host, bool):
+            object.__setattr__(self, "host", str(self.host))
+        for option in fields(self):
+            value = getattr(self, option.name)
+            try:
+                _CHECKS[option.name](value)
+            except ValueError as error:
+                env = option.metadata["env"]
+                if os.environ.get(env) and option.metadata["start"]() == value:
+                    raise ValueError(f"{env}={os.environ[env]!r}: {error}") from None
+                raise
 
 
 def _expect(value: object, kind: type | tuple[type, ...], name: str) -> None:
@@ -129,6 +132,43 @@ def _check_host(value: object) -> None:
     _expect(value, str, "host")
     host_issue_ns(str(value))
 
+
+def _check_soc(value: object) -> None:
+    _expect(value, str, "soc")
+    profile(str(value))
+
+
+def _whole(name: str, most: int) -> Callable[[object], None]:
+    def check(value: object) -> None:
+        _expect(value, int, name)
+        if not (isinstance(value, int) and 1 <= value <= most):
+            raise ValueError(f"{name} must be 1 to {most}, not {value}")
+
+    return check
+
+
+def _kind(name: str, kind: type | tuple[type, ...]) -> Callable[[object], None]:
+    return lambda value: _expect(value, kind, name)
+
+
+def _choice(name: str, *known: str) -> Callable[[object], None]:
+    return lambda value: _one_of(name, value, known)
+
+
+#: What a value of each field must be.
+_CHECKS: dict[str, Callable[[object], None]] = {
+    "soc": _check_soc,
+    "devices": _whole("devices", 64),
+    "numerics": _choice("numerics", "device", "document"),
+    "schedule": _check_schedule,
+    "threads": _whole("threads", 1024),
+    "clock": _choice("clock", "simulated", "wall"),
+    "host": _check_host,
+    "strict_products": _kind("strict_products", bool),
+    "cache_dir": _kind("cache_dir", (str, os.PathLike)),
+    "backend": _choice("backend", "emulator", "cann"),
+    "cann_path": _kind("cann_path", (str, os.PathLike)),
+}
 
 _current: Config | None = None
 #: Called with the new Config before it takes effect; raises AclError to refuse (the runtime: a device is open).

@@ -47,6 +47,45 @@ def test_a_bad_environment_names_the_variable_or_the_fix(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
+    ("name", "value"),
+    [("EMU_SOC", "Ascend910B9"), ("EMU_DEVICES", "abc"), ("EMU_DEVICES", "99"), ("EMU_SCHEDULE", "shuffle"), ("EMU_HOST", "-1"),
+     ("EMU_NUMERICS", "both"), ("EMU_CLOCK", "sun"), ("EMU_BACKEND", "gpu")],
+)  # fmt: skip
+def test_a_bad_environment_names_its_variable_first(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ValueError, match=f"^{name}='{value}': "):
+        Config()
+
+
+def test_a_bad_argument_blames_no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMU_DEVICES", "2")
+    with pytest.raises(ValueError, match=r"^devices must be 1 to 64, not 0$"):
+        Config(devices=0)
+
+
+def test_a_family_is_no_soc() -> None:
+    from emu.soc import known_socs, profile
+
+    families = {profile(name).family for name in known_socs()} - set(known_socs())
+    assert families == {"Ascend950", "Ascend310P", "Ascend910_93", "Ascend910", "Ascend310B"}
+    for family in families:
+        members = ", ".join(name for name in known_socs() if profile(name).family == family)
+        with pytest.raises(ValueError, match=f"^unknown SoC '{family}': it is a family of products; its SoCs: {members}$"):
+            profile(family)
+
+
+@pytest.mark.parametrize(("given", "kept"), [(5, "5"), (2.5, "2.5"), ("cpp", "cpp")])
+def test_host_may_be_a_number_of_microseconds(given: Any, kept: str) -> None:
+    assert Config(host=given).host == kept
+
+
+@pytest.mark.parametrize("given", [-1, float("nan"), True, None])
+def test_host_that_is_no_time(given: Any) -> None:
+    with pytest.raises(ValueError, match="^host must be"):
+        Config(host=given)
+
+
+@pytest.mark.parametrize(
     ("change", "text"),
     [
         ({"soc": "910B"}, "unknown SoC"), ({"devices": 0}, "1 to 64"), ({"devices": True}, "int"),

@@ -20,7 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from emu import __version__
 from emu.cli._common import pick
-from emu.cli._errors import report
+from emu.cli._errors import CommandError, escape_output, report
 
 _HELP = "A CPU emulator of the Ascend aclnn two-phase operator API."
 
@@ -90,8 +90,14 @@ def build() -> Any:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 0 done, 1 failed, 2 wrong usage. Never a traceback for a user's mistake."""
+    given = list(sys.argv[1:] if args is None else args)
+    escape_output()
     try:
-        result = build()(list(sys.argv[1:] if args is None else args), prog_name="emu", standalone_mode=False)
+        if sys.stdout is None and given[:1] not in (["run"], ["cxx"]):  # other programs decide for themselves
+            raise CommandError("standard output is closed: there is nowhere to print to")
+        result = build()(given, prog_name="emu", standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()  # here, where a full disk can still be reported
     except Exception as error:
         return report(error)
     return result if isinstance(result, int) else 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -39,8 +38,7 @@ def settings(**changes: Any) -> Config:
     try:
         config.current()
     except ValueError as error:
-        given = ", ".join(f"{k}={v!r}" for k, v in sorted(os.environ.items()) if k.startswith("EMU_"))
-        raise usage(f"{error}. The environment has {given}") from None
+        raise usage(str(error)) from None
     try:
         return config.configure(**{k: v for k, v in changes.items() if v is not None})
     except ValueError as error:

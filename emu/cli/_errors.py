@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
+from io import TextIOWrapper
 from typing import Any
 
 import typer
 
 from emu.status import AclError
+
+#: What a full disk, a closed descriptor or a broken device says when output is written to it.
+_NO_OUTPUT = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 # Typer brings its own copy of Click, or uses the installed one, by version: reach Click's exceptions through typer's name for one of them.
 _USAGE: Any = typer.BadParameter.__bases__[0]
@@ -58,7 +63,34 @@ def report(error: Exception) -> int:
         say(f"out of memory{f': {error}' if str(error) else ''}; try smaller arrays")
         return 1
     if isinstance(error, BrokenPipeError):
-        # The reader has gone; keep the interpreter from complaining about it when it flushes at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_stdout()  # the reader has gone
+        return 1
+    if isinstance(error, OSError) and error.errno in _NO_OUTPUT and error.filename is None:
+        say(f"the output cannot be written: {error.strerror}")
+        _drop_stdout()
         return 1
     raise error
+
+
+def _drop_stdout() -> None:
+    """Keep the interpreter from complaining about what is still buffered when it flushes at its end."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
+
+
+_before: list[str] = []
+
+
+def escape_output() -> None:
+    """Let stdout escape the signs that its encoding has not, as stderr does, instead of failing at them."""
+    stream = sys.stdout
+    if isinstance(stream, TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
+        _before[:] = [stream.errors]
+        stream.reconfigure(errors="backslashreplace")
+
+
+def restore_output() -> None:
+    """Undo :func:`escape_output`, for a script that is to find stdout as Python makes it."""
+    if _before and isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors=_before.pop())

@@ -93,10 +93,24 @@ def _open(path: Path, what: str) -> NDArray[Any]:
     except PermissionError:
         raise CommandError(f"{path}: no permission to read it; check the file's mode") from None
     except (ValueError, EOFError, OSError, SyntaxError) as error:
+        if not _begins_as_npy(path):
+            raise CommandError(f"{path} is no .npy file, whatever its name says; save {what} with numpy.save") from None
+        if "object" in str(error).lower():  # NumPy speaks of pickles and memory maps
+            raise CommandError(f"{path}: dtype object is not supported; save {what} as one of {_known()}") from None
         raise CommandError(f"{path} is no complete .npy file ({error}); save {what} again with numpy.save") from None
     if not isinstance(found, np.ndarray):
         raise CommandError(f"{path} is an .npz archive; save the one array for {what} with numpy.save")
     return np.asarray(found)
+
+
+def _begins_as_npy(path: Path) -> bool:
+    """Whether the file starts as a .npy or .npz file does; a shorter one may have been cut off."""
+    try:
+        with path.open("rb") as file:
+            first = file.read(6)
+    except OSError:
+        return True
+    return any(sign.startswith(first) or first.startswith(sign) for sign in (b"\x93NUMPY", b"PK\x03\x04"))
 
 
 def _typed(array: NDArray[Any], path: Path, what: str, dtype: DataType | None) -> Loaded:

@@ -43,7 +43,7 @@ def _operator_command(op: Operator) -> Any:
     signature = []
     for p in params:
         if p.is_tensor:
-            hint: Any = Annotated[Path, typer.Argument(metavar=f"{p.python}.npy", show_default=False)]
+            hint: Any = Annotated[Path, typer.Argument(metavar=f"<input {p.python}.npy>", show_default=False)]
         else:
             hint = Annotated[int, typer.Option(f"--{p.python.replace('_', '-')}", show_default=False)]
         signature.append(Parameter(p.python, kind, annotation=hint))
@@ -103,6 +103,8 @@ def _run(op: Operator, given: dict[str, Any]) -> None:
         busy = bar.add_task("computing", total=None)
         try:
             result = ops.function(op)(**values)
+        except (OverflowError, TypeError) as error:  # a value that C's parameter cannot hold
+            raise usage(f"{op.name}: {error}") from None
         except AclError as error:
             raise CommandError(f"{error}{_npy.hint(files, op, error.code)}") from None
         bar.remove_task(busy)

@@ -32,7 +32,7 @@ EXAMPLES = (
         (4, 2),
         {"gradOutput": (1,) * 8, "result": (0, 1, 2, 3, 4, 5, 6, 7)},
         {},
-        "result[0] is 0, where the branches meet: the A2 kernel asks result < 0 and multiplies by scale, the 950 kernel asks "
+        "element 0 of result is 0, where the branches meet: the A2 kernel asks result < 0 and multiplies by scale, the 950 kernel asks "
         "result <= 0 and multiplies by (result + scale*alpha).",
         "It leaves SELU's scale out: no card computes it, and the document's own example is the cards' value.",
     ),
@@ -161,11 +161,13 @@ def _show(example: Example, outcomes: list[Outcome]) -> None:
     for line in given:
         print(f"  {line}")
     heads = (A2, A950 + mark, "document's formula")
-    print("  " + " " * 9 + "".join(f"  {h:>18}" for h in heads))
+    label = _declared(example).output.name
+    width = max(len(f"{label}[0]"), len("workspace"))
+    print("  " + " " * width + "".join(f"  {h:>18}" for h in heads))
     for i, values in enumerate(zip(a2.values, a950.values, formula.values, strict=True)):
         note = "   <- the cards differ" if values[0] != values[1] else ""
-        print(f"  result[{i}]" + "".join(f"  {v:18f}" for v in values) + note)
-    print("  workspace" + "".join(f"  {o.workspace:18d}" for o in (a2, a950)) + "  bytes")
+        print(f"  {f'{label}[{i}]':<{width}}" + "".join(f"  {v:18f}" for v in values) + note)
+    print(f"  {'workspace':<{width}}" + "".join(f"  {o.workspace:18d}" for o in (a2, a950)) + "  bytes")
     if a2.values == a950.values:
         print("  A2 and 950 agree in every bit.")
     elif example.why:
@@ -187,6 +189,7 @@ def _as_dict(example: Example, outcomes: list[Outcome]) -> dict[str, Any]:
     return {
         "operator": example.operator,
         "shape": list(example.shape),
+        "output": _declared(example).output.name,
         "tensors": {name: list(values) for name, values in example.tensors.items()},
         "attributes": example.attributes,
         "values": {A2: a2.values, A950: a950.values, "document": formula.values},

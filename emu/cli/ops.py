@@ -37,6 +37,11 @@ def command(
     else:
         print_table(_matrix.header(), _matrix.rows(ops))
         print("document: not supported = refused with 561103; --no-strict-products or EMU_STRICT_PRODUCTS=0 runs it all the same.")
+        print(
+            "Columns are families of products. --soc and EMU_SOC take the name of a SoC: "
+            + ", ".join(f"{family}: {socs[0].name} …" for family, socs in _matrix.families().items())
+            + ". The SoC Ascend910B is an Atlas training card of the family Ascend910."
+        )
         print("Names in Python and here: " + ", ".join(op.python_name for op in ops))
 
 

@@ -15,7 +15,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from emu.cli._common import Numerics, Soc, Strict, settings
-from emu.cli._errors import CommandError, usage
+from emu.cli._errors import CommandError, restore_output, usage
 
 Devices = Annotated[int | None, typer.Option("--devices", help="How many devices the machine has [EMU_DEVICES].")]
 Schedule = Annotated[str | None, typer.Option("--schedule", help="eager, async, lazy or shuffle:SEED [EMU_SCHEDULE].")]
@@ -87,6 +87,7 @@ def run_script(script: Path, args: list[str]) -> None:
     emu.install()
     sys.argv = [str(script), *args]
     sys.path[0] = str(script.resolve().parent)
+    restore_output()
     try:
         runpy.run_path(str(script), run_name="__main__")
     except Exception as error:

@@ -93,10 +93,13 @@ def known_socs() -> tuple[str, ...]:
 def profile(name: str) -> SocProfile:
     """The profile of one SoC.
 
-    Raises ValueError with the nearest names for one that is not known.
+    Raises ValueError for one that is not known, with the nearest names, or with a family's SoCs for the family's name.
     """
     table = _tables()
     if name not in table:
+        members = [soc for soc, values in table.items() if values["family"] == name]
+        if members:
+            raise ValueError(f"unknown SoC {name!r}: it is a family of products; its SoCs: {', '.join(members)}")
         near = get_close_matches(name, table, n=3, cutoff=0.4)
         hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(table)}"
         raise ValueError(f"unknown SoC {name!r}: {hint}")

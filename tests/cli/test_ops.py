@@ -59,6 +59,13 @@ def test_table_in_a_pipe_is_whole(emu_process):
     assert "\x1b" not in ran.out
 
 
+def test_table_says_that_its_columns_are_families(emu):
+    text = emu("ops", "selu").out
+    assert "Columns are families" in text
+    for family, socs in _matrix.families().items():
+        assert f"{family}: {socs[0].name}" in text
+
+
 def test_markdown_has_a_row_for_each_operator(emu):
     lines = emu("ops", "--markdown").out.splitlines()
     assert lines == _matrix.markdown().splitlines()
