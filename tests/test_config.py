@@ -81,7 +81,7 @@ def test_host_may_be_a_number_of_microseconds(given: Any, kept: str) -> None:
 
 @pytest.mark.parametrize("given", [-1, float("nan"), True, None])
 def test_host_that_is_no_time(given: Any) -> None:
-    with pytest.raises(ValueError, match="^host must be"):
+    with pytest.raises(ValueError, match=r"^host must be"):
         Config(host=given)
 
 

@@ -20,7 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from emu import __version__
 from emu.cli._common import pick
-from emu.cli._errors import CommandError, escape_output, report
+from emu.cli._errors import CommandError, escape_output, report, say
 
 _HELP = "A CPU emulator of the Ascend aclnn two-phase operator API."
 
@@ -96,6 +96,8 @@ def main(args: Sequence[str] | None = None) -> int:
         if sys.stdout is None and given[:1] not in (["run"], ["cxx"]):  # other programs decide for themselves
             raise CommandError("standard output is closed: there is nowhere to print to")
         result = build()(given, prog_name="emu", standalone_mode=False)
+        if result == 130:  # how typer ends at Ctrl-C, without a word
+            say("interrupted")
         if sys.stdout is not None:
             sys.stdout.flush()  # here, where a full disk can still be reported
     except Exception as error:

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,6 +31,7 @@ Strict = Annotated[
         show_default=False,
     ),
 ]
+CFFI_ADVICE = "pip install 'aclnn-emu[sdk]'"
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -43,6 +45,15 @@ def settings(**changes: Any) -> Config:
         return config.configure(**{k: v for k, v in changes.items() if v is not None})
     except ValueError as error:
         raise usage(str(error)) from None
+
+
+def has_cffi() -> bool:
+    """Whether the libraries for C and C++ can call Python: they need cffi when a program runs."""
+    try:
+        import_module("_cffi_backend")
+    except ImportError:
+        return False
+    return True
 
 
 def cache_problem(config: Config) -> str | None:

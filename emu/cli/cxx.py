@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from emu.cli._common import settings
+from emu.cli._common import CFFI_ADVICE, has_cffi, settings
 from emu.cli._errors import CommandError
 
 app = typer.Typer(add_completion=False)
@@ -27,6 +27,8 @@ def command(
     from emu.sdk import toolchain
     from emu.sdk.build import compile_flags, default, link_flags
 
+    if not has_cffi():
+        raise CommandError(f"the program could not call the emulator: cffi is missing: {CFFI_ADVICE}")
     try:
         compiler = toolchain.cxx_compiler()
         root = default(settings().cache_dir) if sdk is None else sdk.resolve()

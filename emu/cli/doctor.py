@@ -18,10 +18,18 @@ _FEATURES = {
     "aarch64": ("neon", "fullfp16", "bf16", "sve"),
 }
 
+#: Optional packages: name, a module that is quick to import, what for, the extra that brings it.
+_OPTIONAL = (
+    ("cffi", "_cffi_backend", "for C and C++ programs", "sdk"),
+    ("gmpy2", "gmpy2", "for emu study", "study"),
+    ("matplotlib", "matplotlib", "for plots", "study"),
+    ("dask", "dask", "for --scheduler of emu verify", "dask"),
+)
+
 
 @dataclass(frozen=True)
 class Finding:
-    """One line: ``state`` is ok, warn or fail; ``advice`` says what to do about it."""
+    """One line: ``state`` is ok, warn, fail, or none for an optional part that is missing; ``advice`` says what to do about it."""
 
     name: str
     state: str
@@ -67,6 +75,31 @@ def _versions() -> Iterator[Finding]:
             yield Finding(name, "ok", version(name))
         except PackageNotFoundError:
             yield Finding(name, "fail", "not installed", f"pip install {name}")
+
+
+def _optional() -> Iterator[Finding]:
+    from importlib import import_module
+    from importlib.metadata import version
+
+    for package, module, use, extra in _OPTIONAL:
+        try:
+            import_module(module)
+            yield Finding(package, "ok", f"{version(package)}, {use}")
+        except ImportError:
+            yield Finding(package, "none", f"optional: missing, pip install 'aclnn-emu[{extra}]'; {use}")
+
+
+def _backend() -> Iterator[Finding]:
+    config = settings()
+    if config.backend != "cann":
+        return
+    from emu.cann.libraries import LibraryError, find
+
+    try:
+        yield Finding("back end cann", "ok", ", ".join(map(str, find(config.cann_path).files)))
+    except LibraryError as error:
+        text, _, advice = str(error).removeprefix("backend cann: ").partition(". ")
+        yield Finding("back end cann", "fail", text, advice)
 
 
 def _platform() -> Iterator[Finding]:
@@ -149,4 +182,15 @@ def _read(path: str) -> str:
         return "not known"
 
 
-CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (_versions, _platform, _cpu, _threads, _numba, _cache, _memory, _limits)
+CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
+    _versions,
+    _optional,
+    _backend,
+    _platform,
+    _cpu,
+    _threads,
+    _numba,
+    _cache,
+    _memory,
+    _limits,
+)

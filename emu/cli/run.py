@@ -1,7 +1,8 @@
 """Run a pyACL script or a C++ program: emu run [OPTIONS] PROGRAM [ARGS]...
 
-``import acl`` in a script gives the emulator; any other program finds the emulator's libraries. Everything after the program's name
-belongs to the program. The options become environment variables, so that processes which the program starts have them as well.
+``import acl`` gives the emulator, in a script and in the Python processes that it or a program starts; any other program finds the
+emulator's libraries. Everything after the program's name belongs to the program. The options become environment variables, so that
+processes which the program starts have them as well.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from emu.cli._common import Numerics, Soc, Strict, settings
-from emu.cli._errors import CommandError, restore_output, usage
+from emu.cli._common import CFFI_ADVICE, Numerics, Soc, Strict, has_cffi, settings
+from emu.cli._errors import CommandError, restore_output, say, usage
 
 Devices = Annotated[int | None, typer.Option("--devices", help="How many devices the machine has [EMU_DEVICES].")]
 Schedule = Annotated[str | None, typer.Option("--schedule", help="eager, async, lazy or shuffle:SEED [EMU_SCHEDULE].")]
@@ -23,6 +24,9 @@ Schedule = Annotated[str | None, typer.Option("--schedule", help="eager, async, 
 Trace = Annotated[Path | None, typer.Option("--trace", metavar="OUT.json", help="Write a timeline of the program [EMU_TRACE].")]
 Clock = Annotated[str | None, typer.Option("--clock", help="simulated or wall: what events and the timeline report [EMU_CLOCK].")]
 Host = Annotated[str | None, typer.Option("--host", help="Simulated host time of one call: none, cpp, python or µs [EMU_HOST].")]
+
+#: Where ``import acl`` finds the emulator without :func:`emu.install`.
+_SHIM = str(Path(__file__).parents[1] / "shim")
 
 app = typer.Typer(add_completion=False)
 
@@ -52,6 +56,7 @@ def command(
         raise CommandError(f"{program}: no such file; give the path of a Python script or of a program")
     if program.is_dir():
         raise CommandError(f"{program} is a directory; give the path of a Python script or of a program")
+    _for_children()
     if program.suffix not in (".py", ".pyw") and os.access(program, os.X_OK) and not _is_python(program):
         run_program(program, args or [])
     run_script(program, args or [])
@@ -62,6 +67,8 @@ def run_program(program: Path, args: list[str]) -> NoReturn:
     from emu.sdk import toolchain
     from emu.sdk.build import default
 
+    if not has_cffi():
+        say(f"{program}: the emulator's libraries will not work in it without cffi: {CFFI_ADVICE}")
     try:
         libraries = str(default(settings().cache_dir) / "lib64")
     except toolchain.NoCompilerError:
@@ -87,12 +94,18 @@ def run_script(script: Path, args: list[str]) -> None:
     emu.install()
     sys.argv = [str(script), *args]
     sys.path[0] = str(script.resolve().parent)
+    sys.path.insert(1, _SHIM)  # processes that multiprocessing spawns take this list from us
     restore_output()
     try:
         runpy.run_path(str(script), run_name="__main__")
     except Exception as error:
         _print_as_python_does(error, script)
         raise typer.Exit(1) from None
+
+
+def _for_children() -> None:
+    """Let Python processes that the program starts find ``acl`` before an installed pyACL."""
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (_SHIM, os.environ.get("PYTHONPATH"))))
 
 
 def _is_python(script: Path) -> bool:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from emu.cli import _timeline
 from emu.cli._errors import CommandError
 
 Out = Annotated[Path | None, typer.Option("-o", "--out", help="The picture; its ending is its format. Default: beside the first trace.")]
@@ -14,11 +15,11 @@ Out = Annotated[Path | None, typer.Option("-o", "--out", help="The picture; its 
 
 def command(traces: Annotated[list[Path], typer.Argument(metavar="TRACE.json...", show_default=False)], out: Out = None) -> None:
     """Draw a timeline: streams over time with the host's threads. Several traces become panels on one time scale."""
-    from emu.timeline import plot, reader
+    from emu.timeline import plot
 
     path = out or traces[0].with_suffix(".png")
     try:
-        loaded = [(trace.stem.replace("_", " "), reader.load(trace)) for trace in traces]
+        loaded = [(trace.stem.replace("_", " "), _timeline.load(trace)) for trace in traces]
         if len({t.clock for _, t in loaded}) > 1:
             raise CommandError("one of these traces has simulated time and another wall time: they have no common scale")
         plot.save(loaded, path)

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from emu.cli import _timeline
 from emu.cli._common import AsJson, print_json, print_table
-from emu.cli._errors import CommandError
 
 Gaps = Annotated[int, typer.Option("--gaps", min=0, help="How many of the longest gaps.")]
 
@@ -17,13 +17,9 @@ def command(
     trace: Annotated[Path, typer.Argument(metavar="TRACE.json", show_default=False)], gaps: Gaps = 10, as_json: AsJson = False
 ) -> None:
     """Summarise a timeline: time by operator, busy and idle share of each stream, the longest gaps and who they waited for."""
-    from emu.timeline import reader
     from emu.timeline.summary import summarise
 
-    try:
-        loaded = reader.load(trace)
-    except (OSError, ValueError) as error:
-        raise CommandError(f"{trace}: {error}" if isinstance(error, OSError) else str(error)) from None
+    loaded = _timeline.load(trace)
     found = summarise(loaded, gaps)
     clock, span = found.clock, found.span
     if as_json:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import signal
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from contextlib import contextmanager
+from multiprocessing import active_children, get_context
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -87,6 +89,7 @@ def wanted(ops: Iterable[Operator], socs: Iterable[str], casts: bool) -> Iterabl
 
 
 def _fill(groups: list[list[Wanted]], jobs: int, cache_dir: str) -> dict[str, str]:
+    """Build all groups. An interrupt ends the compiling processes at once: each kernel is written to the cache whole or not at all."""
     stats: dict[str, str] = {}
     with progress_bar() as bar:
         task = bar.add_task("kernels", total=sum(map(len, groups)))
@@ -96,13 +99,31 @@ def _fill(groups: list[list[Wanted]], jobs: int, cache_dir: str) -> dict[str, st
                 bar.advance(task, len(group))
             return stats
         with ProcessPoolExecutor(min(jobs, len(groups)), mp_context=get_context("spawn")) as pool:
-            started = {pool.submit(_compile, group, cache_dir): len(group) for group in groups}
-            for done in as_completed(started):
-                for name, how in done.result().items():
-                    if stats.get(name) != "compiled":
-                        stats[name] = how
-                bar.advance(task, started[done])
+            others = set(active_children())
+            with _children_without_interrupt():
+                started = {pool.submit(_compile, group, cache_dir): len(group) for group in groups}
+            try:
+                for done in as_completed(started):
+                    for name, how in done.result().items():
+                        if stats.get(name) != "compiled":
+                            stats[name] = how
+                    bar.advance(task, started[done])
+            except KeyboardInterrupt:
+                for process in set(active_children()) - others:
+                    process.terminate()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
     return stats
+
+
+@contextmanager
+def _children_without_interrupt() -> Iterator[None]:
+    """Processes that are started in here never see Ctrl-C: a pool's process would take it for the result of its task and go on."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _compile(group: list[Wanted], cache_dir: str) -> dict[str, str]:

@@ -65,6 +65,46 @@ def test_doctor_is_well_here(emu):
         assert any(line.startswith(f"{f['state']:<5} {f['name']} ") for line in text.splitlines())
 
 
+def test_doctor_lists_optional_packages_and_misses_none(emu, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "_cffi_backend", None)
+    monkeypatch.setitem(sys.modules, "gmpy2", None)
+    ran = emu("doctor", "--json")
+    found = {f["name"]: f for f in json.loads(ran.out)["findings"]}
+    assert ran.code == 0
+    assert {"cffi", "gmpy2", "matplotlib", "dask"} <= set(found)
+    assert found["cffi"]["state"] == "none"
+    assert found["cffi"]["value"].startswith("optional: missing, pip install 'aclnn-emu[sdk]'")
+    assert found["gmpy2"]["value"].startswith("optional: missing, pip install 'aclnn-emu[study]'")
+    assert "back end cann" not in found
+
+
+def test_doctor_says_where_it_looked_for_the_libraries(emu_process, tmp_path):
+    def row(**environment):
+        ran = emu_process("doctor", "--json", EMU_BACKEND="cann", EMU_CANN_PATH=str(tmp_path), **environment)
+        return ran.code, next(f for f in json.loads(ran.out)["findings"] if f["name"] == "back end cann")
+
+    code, missing = row()
+    assert (code, missing["state"]) == (1, "fail")
+    assert f"looked in {tmp_path}, {tmp_path / 'lib64'}" in missing["value"]
+    assert "EMU_CANN_PATH" in missing["advice"]
+    for name in ("libascendcl.so", "libnnopbase.so", "libopapi.so"):
+        (tmp_path / name).write_bytes(b"")
+    code, there = row()
+    assert there["state"] == "ok"
+    assert str(tmp_path / "libopapi.so") in there["value"]
+
+
+def test_cxx_without_cffi_compiles_nothing(emu, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "_cffi_backend", None)
+    ran = emu("cxx", "program.cpp", "-o", "program")
+    assert ran.code == 1
+    assert "pip install 'aclnn-emu[sdk]'" in ran.err
+
+
 def test_doctor_says_that_the_cache_cannot_be_written(emu_process, tmp_path):
     (tmp_path / "file").write_text("")
     ran = emu_process("doctor", "--json", EMU_CACHE_DIR=str(tmp_path / "file" / "cache"))

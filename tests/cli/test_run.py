@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 SOC = "import acl\nprint(acl.get_soc_name())\n"
@@ -11,6 +13,42 @@ def test_import_acl_is_the_emulator(emu_process, tmp_path):
     (tmp_path / "script.py").write_text(SOC)
     assert emu_process("run", "script.py").out == "Ascend910B1\n"
     assert emu_process("run", "--soc", "Ascend310P3", "script.py").out == "Ascend310P3\n"
+
+
+CHILDREN = """
+import multiprocessing, subprocess, sys
+import acl
+
+
+def child(queue):
+    import acl
+    import acl.rt
+    queue.put((acl.__name__, acl.get_soc_name(), acl.rt.__name__))
+
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    process = context.Process(target=child, args=(queue,))
+    process.start()
+    print(queue.get(timeout=120))
+    process.join()
+    code = "import acl.rt, acl; print(acl.__name__, acl.get_soc_name())"
+    print(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip())
+"""
+
+
+def test_processes_that_a_script_starts_find_acl(emu_process, tmp_path):
+    (tmp_path / "script.py").write_text(CHILDREN)
+    ran = emu_process("run", "--soc", "Ascend310P3", "script.py")
+    assert (ran.out, ran.err) == ("('emu.acl', 'Ascend310P3', 'emu.acl.rt')\nemu.acl Ascend310P3\n", "")
+
+
+def test_processes_that_a_program_starts_find_acl(emu_process, tmp_path):
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\nexec '{sys.executable}' -c 'import acl; print(acl.__name__)'\n")
+    program.chmod(0o755)
+    assert emu_process("run", "./program").out == "emu.acl\n"
 
 
 def test_arguments_belong_to_the_script(emu_process, tmp_path):

@@ -108,7 +108,16 @@ def test_summary(emu, example):
         assert stream["busy"] + stream["waiting"] + stream["idle"] == pytest.approx(found["span_us"], abs=0.01)
 
 
-@pytest.mark.parametrize(("text", "message"), [(None, "No such file"), ("[]", "has no list traceEvents"), ("x", "is no JSON")])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "No such file"),
+        ("[]", "no timeline"),
+        ("x", "no timeline"),
+        ('{"otherData": [], "traceEvents": []}', "no timeline"),
+        ('{"otherData": {"clock": "wall"}, "traceEvents": [{}]}', "no timeline"),
+    ],
+)
 def test_what_is_no_trace(emu, text, message):
     if text is not None:
         Path("t.json").write_text(text)

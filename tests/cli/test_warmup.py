@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -49,6 +54,24 @@ def test_what_is_wanted_covers_products_types_and_modes():
     plain = set(warmup.wanted([operator("selu")], ["Ascend910A"], casts=False))
     assert {item.key[1] for item in plain if item.kind == "elementwise"} == {"dav_1001"}
     assert {item.key for item in plain if item.kind == "copy"} == {(1,), (2,), (4,)}
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_interrupt_ends_it_and_its_processes(tmp_path, jobs):
+    cache = tmp_path / "cache"
+    command = [sys.executable, "-m", "emu", "warmup", "--jobs", jobs]
+    environment = {**os.environ, "EMU_CACHE_DIR": str(cache)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            until = time.monotonic() + 120
+            while not any(f.is_file() for f in cache.rglob("*")) and time.monotonic() < until:
+                time.sleep(0.05)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)  # all would take minutes; its processes hold the pipes open while they live
+        finally:
+            process.kill()
+    assert (process.returncode, out) == (130, "")
+    assert err.strip() == "emu: interrupted"
 
 
 def test_unwritable_cache_fails(emu_process, tmp_path):
