@@ -1,21 +1,29 @@
 """Kernels over the columns of contiguous (outer, r, inner) tensors: reductions along a dim that is not the last.
 
-A block of columns is worked on at a time. Scratch holds lines of COLUMNS items; sums run over whole lines, also where a
-block has fewer columns (the rest is never read). See `rows` for what a flow gives.
+A block of columns is worked on at a time: once over its rows for the sums, once for the results. With one accumulator a
+column (`sequential`) a block is as wide as memory likes it: narrow enough for the second pass to find the rows in a
+cache, or else whole rows, which come from memory twice but in order. The other orders hold lines of COLUMNS items in
+scratch; their sums run over whole lines, also where a block has fewer columns (the rest is never read).
+See `rows` for what a flow gives.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from .bits import inline, no_inline, offset, pointer, scratch, store_fence
+from .bits import address, inline, no_inline, offset, pointer, scratch, store_fence
 from .flows import RowPlan
 from .loops import STREAM_BYTES, body_of, copy_tile, guarded
 from .reduce import COLUMN_BLOCK, COLUMN_LIMIT, LEVELS, below, up_to
 from .rows import Parts
 
-#: Columns that one pass over the rows works on.
+#: Columns of a block whose sum needs many lines.
 COLUMNS = 128
+#: Columns of a block with one accumulator each: NARROW while the inputs of a block fit in CACHE_BYTES, else WIDE.
+NARROW, WIDE = 2048, 16384
+CACHE_BYTES = 6 << 20
+#: Columns of a row that are computed before they are copied out.
+TILE_COLUMNS = 512
 
 
 def along_other(name: str, plan: RowPlan) -> Any:
@@ -27,11 +35,16 @@ def along_other(name: str, plan: RowPlan) -> Any:
         parts.read, parts.read_b, parts.write, parts.larger, parts.prepare, parts.finish
     )  # fmt: skip
     term, last_step, heavy = parts.term, parts.last_step, parts.heavy
-    sum_memory = scratch({"sequential": 1, "lanes64": 64, "tree": COLUMN_BLOCK}[order] * COLUMNS * wide)
-    maximum_memory = scratch(COLUMNS * wide)
-    tile_memory = scratch(COLUMNS * size)
+    most = WIDE if order == "sequential" else COLUMNS
+    lines = {"sequential": 1, "lanes64": 64, "tree": COLUMN_BLOCK}[order]
+    sum_memory, maximum_memory = scratch(lines * most * wide), scratch((most if maximum else 1) * wide)
+    tile_memory = scratch(TILE_COLUMNS * size)
     column_sum = {"sequential": _sequential, "lanes64": _lanes64, "tree": _tree}[order]
     r_at = inputs + 2
+
+    @inline
+    def maximum_of(ms, c):  # type: ignore[no-untyped-def]
+        return get(ms, c) if maximum else zero
 
     def term_line(x, a, b, ms, w, fresh):  # type: ignore[no-untyped-def]
         # One row's terms, stored to the line x or added onto it.
@@ -39,20 +52,26 @@ def along_other(name: str, plan: RowPlan) -> Any:
             no_inline()
         if fresh:
             for c in range(w):
-                put(x, c, term(read(a, c), read_b(b, c), get(ms, c)))
+                put(x, c, term(read(a, c), read_b(b, c), maximum_of(ms, c)))
         else:
             for c in range(w):
-                put(x, c, get(x, c) + term(read(a, c), read_b(b, c), get(ms, c)))
+                put(x, c, get(x, c) + term(read(a, c), read_b(b, c), maximum_of(ms, c)))
 
-    def result_line(tile, a, b, ms, x, w):  # type: ignore[no-untyped-def]
+    def result_tile(tile, a, b, ms, x, n):  # type: ignore[no-untyped-def]
         if heavy:
             no_inline()
-        for c in range(w):
-            write(tile, c, last_step(read(a, c), read_b(b, c), get(ms, c), get(x, c)))
+        for c in range(n):
+            write(tile, c, last_step(read(a, c), read_b(b, c), maximum_of(ms, c), get(x, c)))
 
     terms: Any = body_of(name + "_terms", term_line) if heavy else inline(term_line)
-    results: Any = body_of(name + "_results", result_line) if heavy else inline(result_line)
+    results: Any = body_of(name + "_results", result_tile) if heavy else inline(result_tile)
     sums = column_sum(parts, terms)
+
+    @inline
+    def block_width(r):  # type: ignore[no-untyped-def]
+        if order == "sequential":
+            return NARROW if r * NARROW * size * inputs <= CACHE_BYTES else WIDE
+        return COLUMNS
 
     def body(args, start, stop):  # type: ignore[no-untyped-def]
         no_inline()
@@ -61,12 +80,11 @@ def along_other(name: str, plan: RowPlan) -> Any:
         pitch = inner * size
         x, ms, tile = sum_memory(), maximum_memory(), tile_memory()
         stream = (stop - start) * r * size >= STREAM_BYTES
-        for c in range(COLUMNS):
-            put(ms, c, zero)
+        width = block_width(r)
         column = start
         while column < stop:
             i = column % inner
-            w = min(COLUMNS, min(inner - i, stop - column))
+            w = min(width, min(inner - i, stop - column))
             at = (column // inner * r * inner + i) * size
             a, b, o = offset(in0, at), offset(in1, at), offset(out, at)
             if maximum:
@@ -85,8 +103,15 @@ def along_other(name: str, plan: RowPlan) -> Any:
             for c in range(w):
                 put(x, c, finish(get(x, c)))
             for k in range(r):
-                results(tile, offset(a, k * pitch), offset(b, k * pitch), ms, x, w)
-                copy_tile(offset(o, k * pitch), tile, w * size, stream)
+                p, q, to = offset(a, k * pitch), offset(b, k * pitch), offset(o, k * pitch)
+                c = 0
+                while c < w:
+                    # The first tile of a row ends at a line of the output, so that the others can stream.
+                    n = min(TILE_COLUMNS - ((address(to) + c * size) & 63) // size, w - c)
+                    by = c * wide
+                    results(tile, offset(p, c * size), offset(q, c * size), offset(ms, by), offset(x, by), n)
+                    copy_tile(offset(to, c * size), tile, n * size, stream)
+                    c += n
             column += w
         if stream:
             store_fence()

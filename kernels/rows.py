@@ -13,11 +13,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from .bits import address, inline, no_inline, offset, pointer, scratch, store_fence
+from .bits import address, inline, no_inline, offset, pointer, prefetch, scratch, store_fence
 from .flows import RowPlan
 from .formats import FORMATS, reader, writer
 from .loops import STREAM_BYTES, TILE_BYTES, body_of, copy_tile, guarded
 from .reduce import LAST_LIMITS, LEVELS, Orders, below
+
+#: Longest row whose successor is prefetched, in bytes.
+PREFETCH_ROW = 64 << 10
 
 
 class Parts:
@@ -113,7 +116,10 @@ def along_last(name: str, plan: RowPlan) -> Any:
         out, in0, in1 = pointer(args[0]), pointer(args[1]), pointer(args[inputs])
         r = args[r_at]
         tile, lanes, x = tile_memory(), lanes_memory(), row_memory()
-        stream = (stop - start) * r * size >= STREAM_BYTES
+        row_bytes = r * size
+        stream = (stop - start) * row_bytes >= STREAM_BYTES
+        # The next row comes in while this one goes out; a short one is too late for that, so the one after it.
+        ahead = max(row_bytes, 2048)
         for row in range(start, stop):
             a, b, o = (
                 offset(in0, row * r * size), offset(in1, row * r * size), offset(out, row * r * size)
@@ -123,6 +129,11 @@ def along_last(name: str, plan: RowPlan) -> Any:
             i = 0
             while i < r:
                 n = min(full - ((address(o) + i * size) & 63) // size, r - i)
+                if stream and row_bytes <= PREFETCH_ROW:
+                    for line in range(0, TILE_BYTES, 64):
+                        prefetch(a, ahead + i * size + line)
+                        if inputs == 2:
+                            prefetch(b, ahead + i * size + line)
                 results(tile, offset(a, i * size), offset(b, i * size), m, s, n)
                 copy_tile(offset(o, i * size), tile, n * size, stream)
                 i += n
