@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def verify(
-    quick: Annotated[bool, typer.Option("--quick", help="About a minute: directed values and some random ones.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Directed values and some random ones: about a minute once the kernels are compiled.")
+    ] = False,
     exhaustive: Annotated[
         bool, typer.Option("--exhaustive", help="All 2^32 pairs of the main 16-bit gradients, 2^26 random cases of the rest.")
     ] = False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from functools import cache
 
@@ -215,7 +216,7 @@ def test_integers_to_float() -> None:
 
 
 @pytest.mark.parametrize("fmt", [FLOAT16, BF16], ids=lambda f: f.name)
-@pytest.mark.parametrize("target", ["INT8", "INT32", "UINT16"])
+@pytest.mark.parametrize("target", ["INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64"])
 def test_every_pattern_to_integers(fmt: Format, target: str) -> None:
     low, high = formats.INTEGERS[target]
     for b in PATTERNS:
@@ -225,6 +226,10 @@ def test_every_pattern_to_integers(fmt: Format, target: str) -> None:
         for mode, rounded in (
             ("TRUNC", None if value is None else int(value)),
             ("RINT", None if value is None else round(value)),
+            ("FLOOR", None if value is None else math.floor(value)),
+            ("CEIL", None if value is None else math.ceil(value)),
+            ("ROUND", None if value is None else int(abs(value) + Fraction(1, 2)) * (-1 if value < 0 else 1)),
+            ("ODD", None if value is None else math.floor(value) | (value != math.floor(value))),
         ):
             want = limit if rounded is None else min(max(rounded, low), high)
             assert formats.to_int(fmt, b, low, high, mode) == want  # type: ignore[arg-type]

@@ -16,6 +16,17 @@ def programs(compile_cxx: Compile) -> dict[str, Path]:
     return {name: compile_cxx(EXAMPLES / f"{name}.cpp", f"example-{name}", ["-std=c++11", "-pedantic"]) for name in NAMES}
 
 
+@pytest.mark.parametrize("standard", ["c++14", "c++17", "c++20"])
+@pytest.mark.parametrize("name", NAMES)
+def test_example_in_later_standards(name: str, standard: str, compile_cxx: Compile, tmp_path: Path) -> None:
+    """Without a warning, and right from another directory with a hostile Python around."""
+    program = compile_cxx(EXAMPLES / f"{name}.cpp", f"example-{name}-{standard}", [f"-std={standard}", "-pedantic"])
+    (tmp_path / "numpy.py").write_text("raise SystemExit('hostile numpy')\n")
+    hostile = {"PYTHONPATH": str(tmp_path), "PYTHONHOME": str(tmp_path), "EMU_STRICT_PRODUCTS": "0"}
+    done = run(program, env={**CLEAN, **hostile}, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+
+
 def test_there_are_five() -> None:
     assert NAMES == ["callbacks", "errors", "repeatable", "streams", "strided"]
 

@@ -12,8 +12,9 @@ import pytest
 
 import emu
 from emu import acl as acl_module
-from emu.runtime import context, handles, hooks
+from emu.runtime import context, handles, hooks, schedule, threads
 from emu.runtime.stream import Stream
+from emu.runtime.threads import RuntimeThread
 
 HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE = 1, 2, 3
 
@@ -104,6 +105,20 @@ class Machine:
         context.exception_listener = None
         hooks.active = None
         self.message()
+
+
+@pytest.fixture(autouse=True)
+def _no_strangers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads that other tests left behind call nothing here: with them every deadlock would be waited for, not seen."""
+    before = set(threading.enumerate())
+    seen = schedule.strangers
+
+    def strangers() -> bool:
+        me = threading.current_thread()
+        own = (t for t in threading.enumerate() if t not in before and t is not me and not isinstance(t, RuntimeThread))
+        return seen() and (threads.foreign_host or any(t.is_alive() for t in own))
+
+    monkeypatch.setattr(schedule, "strangers", strangers)
 
 
 @pytest.fixture
