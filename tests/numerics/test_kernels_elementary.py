@@ -155,3 +155,9 @@ def test_dav_3510_flushes_subnormal_operands_and_results() -> None:
     assert (flushed == np.where(kept < normal, F(0), kept)).all()
     assert flushed[0] > 0
     assert (flushed[1:] == 0).all()
+    # Every input whose exp lies between 2^-151 and 2^-124: the flush is all that differs.
+    exp, exp_3510 = kernel_of("exp"), kernel_of("exp", "dav_3510")
+    low, high = (int(np.array(v, F).view(np.uint32)) for v in (-85.9, -104.7))
+    for x in patterns(low, high, 1):
+        kept = exp(x)
+        assert (exp_3510(x) == np.where(kept < normal, F(0), kept)).all()
