@@ -24,7 +24,7 @@ from emu.timeline import events
 if TYPE_CHECKING:
     from emu.runtime.stream import Stream
 
-#: Tasks and calls that are collected before they are written.
+#: Tasks, calls and counters that are collected before they are written.
 CHUNK = 256
 
 # One queued task: a list, because one is made at every launch.
@@ -114,10 +114,10 @@ class Recorder(hooks.Hooks):
     def stop(self) -> None:
         """Stop listening; write what has run. What is still queued is left out: synchronise before."""
         hooks.remove(self)
-        for entry in self._pending:
-            if type(entry) is list and entry[STATE] == WAITING:
-                entry[STATE] = DROPPED
         with self._lock:
+            for entry in list(self._pending):  # a copy: a call that began before may still add to it
+                if type(entry) is list and entry[STATE] == WAITING:
+                    entry[STATE] = DROPPED
             if self._file is not None:
                 self._write(self._file)
                 self._file.close()
@@ -176,6 +176,10 @@ class Recorder(hooks.Hooks):
 
     def _done(self, entry: Entry) -> None:
         entry[STATE] = DONE
+        self._grown()
+
+    def _grown(self) -> None:
+        """One more task, call or counter can be written; write when they make a chunk, unless another thread does."""
         self._ready += 1
         if self._ready >= CHUNK and self._lock.acquire(False):
             try:
@@ -207,10 +211,11 @@ class Recorder(hooks.Hooks):
 
     def called(self, name: str, began: tuple[int, int]) -> None:
         self._pending.append(("call", self._thread(), name, *began, clock.host.ns, _clock()))
-        self._ready += 1
+        self._grown()
 
     def allocated(self, memory: Any, block: Any) -> None:
         self._pending.append(("memory", block.device, memory.used, *clock.now()))
+        self._grown()
 
     freed = allocated
 

@@ -14,6 +14,7 @@ from emu import aclnn
 from emu.runtime import hooks
 from emu.timeline import reader
 from emu.timeline.events import CANN, HARDWARE
+from emu.timeline.recorder import CHUNK
 from emu.types import DataType, Format, MemcpyKind
 
 N = 1 << 14
@@ -240,6 +241,42 @@ def test_memory_stays_bounded_while_the_file_grows(card, tmp_path):
     assert sizes[2] > 2.5 * sizes[0]
     assert max(peaks) < 4 << 20
     assert peaks[2] < 1.5 * peaks[0], "what was written is not kept"
+
+
+@pytest.mark.parametrize("what", ["copies", "allocations"])
+def test_calls_without_tasks_are_written_too(card, tmp_path, what):
+    c = card()
+    host, ret = c.rt.malloc_host(64)
+    assert ret == 0
+    p = c.malloc(64)
+    with emu.trace(tmp_path / "out.json") as recorder:
+        for k in range(4 * CHUNK):
+            if what == "copies":
+                assert c.rt.memcpy(p, 64, host, 64, MemcpyKind.HOST_TO_DEVICE) == 0
+            else:
+                q, ret = c.rt.malloc(64, 0)
+                assert (ret, c.rt.free(q)) == (0, 0)
+            assert len(recorder._pending) < CHUNK, k
+    trace = reader.load(tmp_path / "out.json")
+    assert reader.problems(trace) == []
+    if what == "copies":
+        assert names(trace, CANN) == ["aclrtMemcpy"] * (4 * CHUNK)
+        assert names(trace, HARDWARE) == [], "a blocking copy is the host's alone"
+    else:
+        assert sum(e["ph"] == "C" for e in trace.events) == 8 * CHUNK
+    assert c.rt.free_host(host) == 0
+
+
+def test_perfetto_reads_it(traced, tmp_path):
+    perfetto = pytest.importorskip("perfetto.trace_processor", reason="needs the package perfetto")
+    trace = traced()
+    try:
+        processor = perfetto.TraceProcessor(trace=str(tmp_path / "out.json"))
+    except Exception as error:  # whatever its download or its process raises
+        pytest.skip(f"perfetto's trace_processor does not start: {type(error).__name__}: {error}")
+    with processor:
+        found = sorted(row.name for row in processor.query("select name from slice"))
+    assert found == sorted(e["name"] for e in trace.events if e["ph"] == "X")
 
 
 def test_two_traces_at_once(card, tmp_path):
