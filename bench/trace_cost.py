@@ -42,14 +42,21 @@ class Pairs(NamedTuple):
     other: list[float]
 
     @property
+    def ratios(self) -> list[float]:
+        """other / base, pair by pair."""
+        return [o / b for b, o in zip(self.base, self.other, strict=True)]
+
+    @property
     def ratio(self) -> float:
-        """Geometric mean of other / base."""
-        return geometric_mean([o / b for b, o in zip(self.base, self.other, strict=True)])
+        """Their geometric mean."""
+        return geometric_mean(self.ratios)
 
     def text(self, base: str, other: str) -> str:
         b, o = median(self.base) * 1e6, median(self.other) * 1e6
         return (
-            f"{base} {b:.2f} us, {other} {o:.2f} us per launch (medians of {len(self.base)}); geometric mean of the ratios {self.ratio:.3f}"
+            f"{base} {b:.2f} us, {other} {o:.2f} us per launch (medians of {len(self.base)}); "
+            f"ratio {self.ratio:.3f} (geometric mean), {median(self.ratios):.3f} (median), "
+            f"{min(self.ratios):.2f} to {max(self.ratios):.2f}"
         )
 
 

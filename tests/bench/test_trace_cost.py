@@ -39,5 +39,5 @@ def test_both_figures_are_printed(capsys):
     assert trace_cost.main(["--launches", "40", "--pairs", "2"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in lines] == ["trace", "hooks, nothing traced"]
-    assert all("medians of 2" in line and "ratios" in line for line in lines)
+    assert all("medians of 2" in line and "(geometric mean)" in line for line in lines)
     assert hooks.active is None
