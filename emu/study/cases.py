@@ -26,15 +26,17 @@ from typing import Any, NamedTuple
 from emu.study.errors import StudyError
 from emu.study.inputs import MAX_ROW, Chain, Sampled, Source
 
-HELP = {
-    "FILE.npy,FILE.npy": "the tensors that the operator reads, in its order; rows lie along the last dimension",
-    "FILE.npz": "the same under the parameters' names (with --against true: x instead of the forward result)",
-    "FILE.csv": "TTK-style cases: columns testcase_name, input_shapes, input_dtypes, input_data_ranges",
-    "FILE.json": "ATK-style cases: [{name, inputs: [{name, dtype, shape, range_values}]}]",
-}
 _SHAPES = ("input_shapes", "tensor_view_shapes", "stc_input_shapes", "stc_ori_inputs")
 _DTYPES = ("input_dtypes", "tensor_dtypes", "stc_input_dtypes")
 _RANGES = ("input_data_ranges", "tensor_value_ranges")
+HELP = {
+    "FILE.npy,FILE.npy": "the tensors that the operator reads, in its order; rows lie along the last dimension",
+    "FILE.npz": "the same under the parameters' names (with --against true: x instead of the forward result); read in "
+    "pieces as .npy is, unless compressed: then it must fit into memory",
+    "FILE.csv": f"TTK-style cases: columns {' or '.join(_SHAPES)}; {' or '.join(_DTYPES)}; "
+    f"and if wanted {' or '.join(_RANGES)}; testcase_name",
+    "FILE.json": "ATK-style cases: [{name, inputs: [{name, dtype, shape, range_values}]}]",
+}
 _NAMES = {
     "float16": "FLOAT16", "fp16": "FLOAT16", "half": "FLOAT16", "float32": "FLOAT", "fp32": "FLOAT", "float": "FLOAT", "bfloat16": "BF16",
     "bf16": "BF16", "int8": "INT8", "int32": "INT32", "float64": "DOUBLE", "double": "DOUBLE",
@@ -65,26 +67,31 @@ def _shape(value: Any, where: str) -> tuple[int, ...]:
 
 def _range(value: Any, where: str) -> tuple[float, float]:
     try:
-        low, high = (float(v) for v in value)
-    except (TypeError, ValueError):
+        # Text is no range, though "12" has two digits.
+        low, high = (float(v) for v in (value if isinstance(value, list | tuple) else ()))
+    except (TypeError, ValueError, OverflowError):
         raise StudyError(f"{where}: a range is two numbers, not {value!r}") from None
     if not low <= high:
         raise StudyError(f"{where}: the range [{low}, {high}] is empty")
     return low, high
 
 
-def _literal(row: dict[str, str], columns: Sequence[str], where: str) -> Any:
+def _literal(row: dict[str, str], columns: Sequence[str], where: str) -> tuple[Any, str]:
+    """The value of the first of the columns that is filled, or None, and where it stands."""
     for column in columns:
         text = row.get(column)
         if text:
             try:
-                return ast.literal_eval(text)
-            except (ValueError, SyntaxError):
+                value = ast.literal_eval(text)
+            except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
                 # A bare dtype name needs no quotes.
-                if column in _DTYPES:
-                    return text
-                raise StudyError(f"{where}: column {column} is no Python literal: {text!r}") from None
-    return None
+                if column not in _DTYPES:
+                    raise StudyError(f"{where}: column {column} is no Python literal: {text!r}") from None
+                value = text
+            if not (isinstance(value, list | tuple) or (column in _DTYPES and isinstance(value, str))):
+                raise StudyError(f"{where}: column {column} needs a list, not {text!r}")
+            return value, f"{where} column {column}"
+    return None, where
 
 
 def _each(value: Any, count: int, single: bool, where: str) -> list[Any]:
@@ -105,18 +112,18 @@ def _csv_cases(path: Path, count: int) -> list[Case]:
         cases = []
         for number, row in enumerate(reader, 2):
             where = f"{path} line {number}"
-            shapes, dtypes, ranges = (_literal(row, c, where) for c in (_SHAPES, _DTYPES, _RANGES))
+            (shapes, at_shapes), (dtypes, at_dtypes), (ranges, at_ranges) = (_literal(row, c, where) for c in (_SHAPES, _DTYPES, _RANGES))
             if shapes is None or dtypes is None:
                 raise StudyError(f"{where}: no shapes or no dtypes")
             one = all(isinstance(d, int) for d in shapes)
-            one_range = ranges is None or not isinstance(ranges[0], list | tuple)
-            names = _each(dtypes, count, isinstance(dtypes, str), where)
+            one_range = ranges is None or not any(isinstance(r, list | tuple) for r in ranges)
+            names = _each(dtypes, count, isinstance(dtypes, str), at_dtypes)
             cases.append(
                 Case(
                     row.get("testcase_name") or f"line {number}",
-                    _dtype(names[0], where),
-                    tuple(_shape(s, where) for s in _each(shapes, count, one, where)),
-                    tuple(_range(r, where) for r in _each(ranges or (-1, 1), count, one_range, where)),
+                    _dtype(names[0], at_dtypes),
+                    tuple(_shape(s, at_shapes) for s in _each(shapes, count, one, at_shapes)),
+                    tuple(_range(r, at_ranges) for r in _each((-1, 1) if ranges is None else ranges, count, one_range, at_ranges)),
                 )
             )
     return cases

@@ -6,6 +6,7 @@ study can be taken up again.
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -137,7 +138,8 @@ class LazyArray:
         return LazyArray(self._array.reshape(*shape), self._dtype, self.name)
 
     def __getitem__(self, key: Any) -> Bits:
-        return patterns(np.ascontiguousarray(self._array[key]), self._dtype, self.name)
+        # A member of an archive starts at any byte.
+        return patterns(np.require(self._array[key], requirements=("C", "A")), self._dtype, self.name)
 
 
 def patterns(a: NDArray[Any], dtype: str, name: str) -> Bits:
@@ -186,6 +188,26 @@ def load_inputs(spec: str, names: Sequence[str]) -> list[NDArray[Any]]:
     return arrays
 
 
+def _map_member(path: Path, name: str) -> NDArray[Any] | None:
+    """An array of an .npz, memory-mapped in its place; None for a compressed one and what else must be read whole."""
+    with zipfile.ZipFile(path) as archive, path.open("rb") as file:
+        found = archive.NameToInfo.get(f"{name}.npy")
+        if found is None or found.compress_type != zipfile.ZIP_STORED or found.flag_bits & 1:
+            return None
+        # The lengths of name and extra field in front of the data may differ from those in the archive's directory.
+        file.seek(found.header_offset + 26)
+        lengths = file.read(4)
+        file.seek(int.from_bytes(lengths[:2], "little") + int.from_bytes(lengths[2:], "little"), 1)
+        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        version = np.lib.format.read_magic(file)
+        if version not in read:
+            return None
+        shape, fortran, dtype = read[version](file)
+        if dtype.hasobject or 0 in shape:
+            return None
+        return np.memmap(path, dtype, "r", file.tell(), shape, "F" if fortran else "C")
+
+
 def _load_npz(path: Path, names: Sequence[str]) -> list[NDArray[Any]]:
     try:
         with np.load(path, allow_pickle=False) as archive:
@@ -195,7 +217,8 @@ def _load_npz(path: Path, names: Sequence[str]) -> list[NDArray[Any]]:
                 raise StudyError(
                     f"{path} holds {', '.join(keys) or 'nothing'}, but the operator reads {', '.join(names)}: save it with these names"
                 )
-            arrays = [np.asarray(archive[n]) for n in names]
+            mapped = [_map_member(path, n) for n in names]
+            arrays = [np.asarray(archive[n]) if a is None else a for n, a in zip(names, mapped, strict=True)]
     except FileNotFoundError:
         raise StudyError(f"no file {path}") from None
     except StudyError:
@@ -238,6 +261,8 @@ def from_arrays(arrays: Sequence[NDArray[Any]], dtype: str, names: Sequence[str]
         if row > MAX_ROW:
             raise StudyError(f"{label} has rows of {row} elements; a study takes at most {MAX_ROW}")
     flat = [LazyArray(a.reshape(-1), dtype, f"{label} ({n})") for a, n in zip(arrays, names, strict=True)]
+    for array in flat:
+        array[:0]  # a dtype that does not fit is refused here, before anything runs
     return Arrays(flat, row)  # type: ignore[arg-type]
 
 
