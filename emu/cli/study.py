@@ -101,6 +101,15 @@ def command(
     if (plots or html) and output is None:
         raise usage("--plots and --html need -o DIR")
 
+    def check() -> None:
+        # What is known to fail at the end fails before anything runs.
+        from emu.study.plots import check as check_plots
+        from emu.study.result import check_columns
+
+        check_columns(split(metrics or ""), peer=peer is not None, ablate=ablate)
+        if plots or html:
+            check_plots()
+
     def work() -> Study:
         from emu.study import run
 
@@ -115,6 +124,7 @@ def command(
                 found.write(output, plots=plots, html=html)
             return found
 
+    guarded(check)
     study = guarded(work)
     text = guarded(lambda: study.table() if metrics is None else study.table(("dtype", "soc", *split(metrics))))
     if as_json:

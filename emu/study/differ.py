@@ -11,6 +11,7 @@ from emu_kernels.assumptions import ASSUMPTIONS
 
 from emu.opdef.spec import Operator
 from emu.soc import profile
+from emu.study.errors import StudyError, unknown
 from emu.study.problem import PRODUCTS, find_operator, find_soc
 from emu.study.result import Cell
 from emu.study.runner import Progress, default_dtypes, run
@@ -62,19 +63,33 @@ def _lacks(op: Operator, dtype: str, soc: str) -> bool:
     return dtype in op.dtypes and dtype not in op.dtypes_on(profile(find_soc(soc)))
 
 
+def _checked(op: Operator, dtypes: Sequence[str], socs: Sequence[str]) -> list[str]:
+    """The products' own names, each once. Raises StudyError for an unknown product or dtype, before anything runs."""
+    for dtype in dtypes:
+        if dtype not in op.dtypes:
+            raise unknown(f"dtype of {op.python_name}", dtype, op.dtypes)
+    return list(dict.fromkeys(map(find_soc, socs)))
+
+
 def diff_soc(
     op: str, *, socs: Sequence[str] = tuple(PRODUCTS.values()), dtypes: Sequence[str] | None = None, provider: Provider | None = None,
     progress: Progress | None = None, **asked: Any,
 ) -> list[Difference]:  # fmt: skip
     """Every pair of products in every dtype that both have. The keyword arguments are `run`'s, without `against`."""
     declared = find_operator(op)
+    dtypes = default_dtypes(op) if dtypes is None else dtypes
+    socs = _checked(declared, dtypes, socs)
+    if len(socs) < 2:
+        raise StudyError(f"give at least two products to compare, not {', '.join(socs) or 'none'}")
     found = []
-    for dtype in default_dtypes(op) if dtypes is None else dtypes:
+    for dtype in dtypes:
         for a, b in combinations(socs, 2):
             if any(_lacks(declared, dtype, soc) for soc in (a, b)):
                 continue
             study = run(op, dtypes=(dtype,), socs=(a,), against=f"soc:{b}", provider=provider, progress=progress, **asked)
             found.append(_difference(study.cells[0], a, b, study.cells[0].note))
+    if not found:
+        raise StudyError(f"nothing to compare: no two of {', '.join(socs)} have {' or '.join(dtypes) or 'a dtype: none is given'}")
     return found
 
 
@@ -86,13 +101,15 @@ def diff_assumption(
     names of those with a single known value, which cannot be compared."""
     flow = find_operator(op).flow.name
     declared = find_operator(op)
+    dtypes = declared.dtypes if dtypes is None else dtypes
+    socs = _checked(declared, dtypes, socs)
     touching = [a for a in ASSUMPTIONS if flow in a.flows]
     found = []
     for a in touching:
         for value in a.values:
             if value == a.default:
                 continue
-            for dtype in declared.dtypes if dtypes is None else dtypes:
+            for dtype in dtypes:
                 for soc in socs:
                     if _lacks(declared, dtype, soc):
                         continue

@@ -10,6 +10,10 @@ class StudyError(ValueError):
     """The request cannot be carried out; the text names the fix. The command line turns it into exit code 2."""
 
 
+class LacksError(StudyError):
+    """A product, an operator or PyTorch has no such dtype or variant: an error for one study, a note in a matrix."""
+
+
 def unknown(what: str, value: object, known: Iterable[str]) -> StudyError:
     """The error for a name that is not known, with the nearest ones or all."""
     names = list(known)

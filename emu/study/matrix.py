@@ -10,8 +10,8 @@ from typing import Any
 
 from emu.opdef.spec import Role
 from emu.soc import profile
-from emu.study.errors import StudyError
-from emu.study.problem import find_operator, find_soc
+from emu.study.errors import LacksError, StudyError
+from emu.study.problem import find_operator, find_soc, native
 
 #: op, dtype, soc, keyword arguments of run.
 Job = tuple[str, str, str, dict[str, Any]]
@@ -43,14 +43,32 @@ def default_ops() -> tuple[str, ...]:
 
 
 def one(job: Job) -> list[dict[str, Any]]:
-    """The rows of one study. Runs in a worker process, on one thread."""
+    """The rows of one study; a note where the product or the operator lacks what is asked. Runs in a worker process, on
+    one thread."""
     from emu.study.runner import run
 
     op, dtype, soc, asked = job
     try:
         return run(op, dtypes=(dtype,), socs=(soc,), threads=1, **asked).rows()
-    except StudyError as error:
+    except LacksError as error:
         return [{"op": op, "dtype": dtype, "soc": soc, "note": str(error)}]
+
+
+def check(todo: Sequence[Job]) -> None:
+    """Every cell's request, before any is computed. Raises StudyError for one that makes no sense, and if no cell has
+    what is asked."""
+    from emu.study.runner import plan
+
+    lacking = None
+    found = 0
+    for op, dtype, soc, asked in todo:
+        try:
+            plan(op, (dtype,), (soc,), native(), asked)
+            found += 1
+        except LacksError as error:
+            lacking = error
+    if lacking is not None and not found:
+        raise lacking
 
 
 def _local(todo: Sequence[Job], workers: int) -> Iterator[tuple[int, list[dict[str, Any]]]]:
@@ -60,8 +78,12 @@ def _local(todo: Sequence[Job], workers: int) -> Iterator[tuple[int, list[dict[s
     # spawn: a fork of a process with threads may hang.
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         futures = {pool.submit(one, job): i for i, job in enumerate(todo)}
-        for future in as_completed(futures):
-            yield futures[future], future.result()
+        try:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _dask(todo: Sequence[Job], address: str) -> Iterator[tuple[int, list[dict[str, Any]]]]:
@@ -93,6 +115,7 @@ def sweep(
         raise StudyError("nothing to sweep: no operator has these dtypes on these products")
     if workers < 1:
         raise StudyError(f"workers must be at least 1, not {workers}")
+    check(todo)
     rows: list[list[dict[str, Any]]] = [[] for _ in todo]
     for done, (i, found) in enumerate(_dask(todo, scheduler) if scheduler else _local(todo, workers), 1):
         rows[i] = found

@@ -28,6 +28,11 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 FLOOR_ULP, FLOOR_REL = 2.0**-6, 2.0**-30
 
 
+def check() -> None:
+    """Raises StudyError if matplotlib is missing."""
+    _pyplot()
+
+
 def _pyplot() -> Any:
     try:
         matplotlib = import_module("matplotlib")

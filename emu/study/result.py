@@ -21,6 +21,9 @@ from emu.study.problem import Problem
 
 #: Columns of the table on the screen; rows() has all metrics.
 COLUMNS = ("dtype", "soc", "n", "exact_hits", "wrong_by_one", "steps_max", "ulp_mean", "ulp_max", "bias_ulp", "mere", "mare", "accepted")
+#: Columns that say what was studied.
+_ASKED = ("op", "dtype", "soc", "arch", "numerics", "assume", "inputs", "note")
+_NOT_OF_PEER = ("repeat_differs", "mpfr_decided")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +67,7 @@ class Cell:
             out |= self.tally.metrics() | {"accepted": self.accepted()}
             out |= {p["part"].replace(" ", "_") + "_ulp": p["mean_ulp"] for p in self.ablation()}
         if self.peer is not None:
-            out |= {f"peer_{k}": v for k, v in self.peer.metrics().items() if k not in ("repeat_differs", "mpfr_decided")}
+            out |= {f"peer_{k}": v for k, v in self.peer.metrics().items() if k not in _NOT_OF_PEER}
         return out
 
     def to_dict(self) -> dict[str, Any]:
@@ -109,6 +112,18 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def check_columns(columns: Sequence[str], *, peer: bool, ablate: bool) -> None:
+    """Raises StudyError for a name that is no column of a study; `peer` and `ablate` add theirs."""
+    known = [*_ASKED, *DEFINITIONS, "accepted"]
+    if ablate:
+        known += [p.replace(" ", "_") + "_ulp" for p in ablation.DEFINITIONS]
+    if peer:
+        known += [f"peer_{k}" for k in DEFINITIONS if k not in _NOT_OF_PEER]
+    for name in columns:
+        if name not in known:
+            raise unknown("column", name, known)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Study:
     """A finished study: the question as it was asked, and one Cell for each dtype and product."""
@@ -130,10 +145,7 @@ class Study:
     def table(self, columns: Sequence[str] = COLUMNS) -> list[list[str]]:
         """The named columns of rows() as text, header first. Raises StudyError for an unknown one."""
         rows = self.rows()
-        known = dict.fromkeys(k for row in rows for k in row)
-        for name in columns:
-            if name not in known:
-                raise unknown("column", name, known)
+        check_columns(columns, peer=self.question["peer"] is not None, ablate=self.question["ablate"])
         lines = [list(columns), *([text_of(row.get(k, "")) for k in columns] for row in rows)]
         for line, row in zip(lines[1:], rows, strict=True):
             if "n" not in row:

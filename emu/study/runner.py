@@ -17,7 +17,7 @@ import numpy as np
 
 from emu import __version__, config
 from emu.study import ablation, inputs, numbers, targets
-from emu.study.errors import StudyError
+from emu.study.errors import LacksError, StudyError
 from emu.study.measure import Tally, measure
 from emu.study.problem import Problem, find_operator, find_soc, native, parse_assume
 from emu.study.result import Cell, Study
@@ -143,6 +143,24 @@ def default_dtypes(op: str) -> tuple[str, ...]:
     return tuple(d for d in ("FLOAT16", "BF16") if d in find_operator(op).dtypes)
 
 
+def plan(
+    op: str, dtypes: Sequence[str] | None, socs: Sequence[str], provider: Provider, asked: dict[str, Any]
+) -> tuple[Question, list[tuple[Problem, _Cell | None]]]:
+    """The question and its cells (None: no such kernel), checked and with nothing computed. Raises StudyError."""
+    dtypes = default_dtypes(op) if dtypes is None else tuple(d.upper() for d in dtypes)
+    try:
+        q = _checked(Question(op=find_operator(op).python_name, dtypes=dtypes, socs=tuple(socs), **asked))
+    except TypeError as error:
+        raise StudyError(f"emu.study.run: {error}") from None
+    todo: list[tuple[Problem, _Cell | None]] = []
+    for problem in _problems(q):
+        missing = problem.unsupported()
+        todo.append((problem, None if missing else _Cell(q, problem, provider)))
+    if not any(cell for _, cell in todo):
+        raise LacksError("nothing to study: " + "; ".join(p.unsupported() for p, _ in todo))
+    return q, todo
+
+
 def run(
     op: str, *, dtypes: Sequence[str] | None = None, socs: Sequence[str] = ("Ascend910B1",), out: str | os.PathLike[str] | None = None,
     provider: Provider | None = None, threads: int | None = None, progress: Progress | None = None, **asked: Any,
@@ -153,18 +171,7 @@ def run(
     where it stopped, and gives the same result. Raises StudyError (a ValueError) for a request that makes no sense,
     before anything is computed. Products that the operator's document excludes are computed and marked.
     """
-    dtypes = default_dtypes(op) if dtypes is None else tuple(d.upper() for d in dtypes)
-    try:
-        q = _checked(Question(op=find_operator(op).python_name, dtypes=dtypes, socs=tuple(socs), **asked))
-    except TypeError as error:
-        raise StudyError(f"emu.study.run: {error}") from None
-    provider = provider or native()
-    todo: list[tuple[Problem, _Cell | None]] = []
-    for problem in _problems(q):
-        missing = problem.unsupported()
-        todo.append((problem, None if missing else _Cell(q, problem, provider)))
-    if not any(cell for _, cell in todo):
-        raise StudyError("nothing to study: " + "; ".join(p.unsupported() for p, _ in todo))
+    q, todo = plan(op, dtypes, socs, provider or native(), asked)
     total = sum(cell.source.size for _, cell in todo if cell)
     state = _State(Path(out) if out is not None else None, q)
     done = 0

@@ -12,7 +12,7 @@ import numpy as np
 
 from emu.study import decide, exact, numbers
 from emu.study.dd import DD
-from emu.study.errors import StudyError, unknown
+from emu.study.errors import LacksError, StudyError, unknown
 from emu.study.exact import FORWARD_OF, Golden
 from emu.study.inputs import LazyArray, load
 from emu.study.numbers import Bits
@@ -66,7 +66,7 @@ def _decider(flow: str, true: bool, arrays: tuple[Any, ...], closed: bool) -> Ca
 
 
 def make(against: str, problem: Problem, provider: Provider) -> Target:
-    """The target of `--against`. Raises StudyError with what is known."""
+    """The target of `--against`. Raises StudyError with what is known, and LacksError where this cell alone has none."""
     if against in ("exact", "true"):
         return _mathematical(problem, against == "true")
     if against == "float64":
@@ -75,18 +75,19 @@ def make(against: str, problem: Problem, provider: Provider) -> Target:
         from emu.verify.catalog import BY_FLOW
 
         if problem.flow not in BY_FLOW or not BY_FLOW[problem.flow].document:
-            raise StudyError(f"{problem.op.python_name} has no document variant; --against document is for the backward operators with one")
+            raise LacksError(f"{problem.op.python_name} has no document variant; --against document is for the backward operators with one")
         return _device(replace(problem, numerics="document", assume=()), provider, problem)
     if against in ("torch", "torch-dummy"):
-        from emu.study.torch_cpu import compute
+        from emu.study.torch_cpu import check, compute
 
+        check(problem.flow, problem.dtype)
         dummy = against == "torch-dummy"
         return _computed(problem, lambda inputs, raw: compute(problem.flow, problem.dtype, inputs, dummy))
     kind, _, name = against.partition(":")
     if kind == "soc" and name:
         other = replace(problem, soc=find_soc(name))
         if other.unsupported():
-            raise StudyError(other.unsupported())
+            raise LacksError(other.unsupported())
         return _device(other, provider, problem)
     if kind == "assume" and name:
         pairs = dict(problem.assume) | dict(parse_assume([name]))
@@ -94,7 +95,7 @@ def make(against: str, problem: Problem, provider: Provider) -> Target:
     if kind == "dtype" and name:
         other = problem.with_dtype(name.upper())
         if other.unsupported():
-            raise StudyError(other.unsupported())
+            raise LacksError(other.unsupported())
         return _device(other, provider, problem)
     if against.endswith(".npy"):
         return _file(problem, Path(against))
@@ -152,6 +153,8 @@ def _file(problem: Problem, path: Path) -> Target:
             f"{path} has dtype {found.dtype}, narrower than the study's {problem.dtype}: choose the --dtype of the saved results"
         )
     flat = found.reshape(-1)
+    if found.dtype.kind != "f":
+        LazyArray(flat[:0], problem.dtype, str(path))[:]  # a dtype that does not fit is refused here, before anything runs
 
     def expect(inputs: tuple[Bits, ...], raw: tuple[Bits, ...], start: int) -> Expected:
         shape = inputs[0].shape

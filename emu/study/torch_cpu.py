@@ -9,7 +9,7 @@ import numpy as np
 
 from emu.study import numbers
 from emu.study.dd import F64
-from emu.study.errors import StudyError
+from emu.study.errors import LacksError, StudyError
 from emu.study.numbers import Bits
 
 _SCALE, _ALPHA = 1.0507009873554804934193349852946, 1.6732632423543772848170429916717
@@ -29,12 +29,18 @@ def _tensor(torch: Any, dtype: str, bits: Bits) -> Any:
     return torch.from_numpy(bits.view(kinds[dtype]).copy())
 
 
+def check(flow: str, dtype: str) -> None:
+    """Raises StudyError if PyTorch is missing, LacksError for a dtype that it has not: before anything is computed."""
+    if dtype not in ("FLOAT", "FLOAT16", "BF16", "DOUBLE"):
+        raise LacksError(f"PyTorch's {flow} has no {dtype}: choose a float dtype")
+    _torch()
+
+
 def compute(flow: str, dtype: str, inputs: tuple[Bits, ...], dummy: bool = False) -> F64:
     """PyTorch's result as values. log_sigmoid_backward gets the buffer of its own forward pass, for CPU reads it;
     `dummy`: zeros instead."""
+    check(flow, dtype)
     torch = _torch()
-    if dtype not in ("FLOAT", "FLOAT16", "BF16", "DOUBLE"):
-        raise StudyError(f"PyTorch's {flow} has no {dtype}: choose a float dtype")
     aten = torch.ops.aten
     t = [_tensor(torch, dtype, b) for b in inputs]
     kind = t[0].dtype

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from emu.study import matrix
+from emu.study import Study, matrix
+from emu.study.errors import StudyError
+from emu.study.result import check_columns
 
 Emu = Callable[..., Any]
 
@@ -39,6 +42,17 @@ def test_metrics_choose_the_columns(emu: Emu) -> None:
     assert (wrong.code, "did you mean exact_hits" in wrong.err) == (2, True)
 
 
+def test_columns_that_a_peer_or_the_ablation_adds(small: Study) -> None:
+    names = set(small.rows()[0])
+    check_columns(sorted(names), peer=True, ablate=True)
+    added = {n for n in names if n.startswith("peer_") or n.endswith("rounding_ulp") or n == "formula_ulp"}
+    assert len(added) > 20
+    for name in added:
+        with pytest.raises(StudyError, match="unknown column"):
+            check_columns([name], peer=False, ablate=False)
+    check_columns(sorted(names - added), peer=False, ablate=False)
+
+
 def test_json_is_json(emu: Emu) -> None:
     ran = emu("study", "selu_backward", "--dtype", "FLOAT16", "--json")
     assert json.loads(ran.out)["cells"][0]["worst"][0]["steps_of_computation"]
@@ -47,7 +61,7 @@ def test_json_is_json(emu: Emu) -> None:
 def test_list_explains(emu: Emu) -> None:
     ran = emu("study", "--list")
     assert ran.code == 0
-    for word in ("l0", "torch", "ulp_mean", "FILE.npz"):
+    for word in ("l0", "torch", "ulp_mean", "FILE.npz", "values only", "stc_ori_inputs", "tensor_dtypes", "tensor_value_ranges"):
         assert word in ran.out
 
 
@@ -63,7 +77,20 @@ def test_list_explains(emu: Emu) -> None:
         (["study", "selu", "--against", "no.npy", "-o", "out"], "no file no.npy"),
         (["diff-soc", "selo"], "did you mean"),
         (["diff-assumption", "selu", "--soc", "Ascend1"], "unknown SoC"),
+        (["diff-soc", "selu", "--soc", "Foo"], "unknown SoC"),
+        (["diff-soc", "selu", "--soc", "Ascend910B1,Foo"], "unknown SoC"),
+        (["diff-soc", "selu", "--soc", "Ascend910B1"], "give at least two products"),
+        (["diff-soc", "selu", "--soc", "Ascend910B1,Ascend910B1"], "give at least two products"),
+        (["diff-soc", "selu", "--dtype", "BF16", "--soc", "Ascend910A,Ascend310P3"], "nothing to compare"),
+        (["diff-soc", "selu", "--dtype", "FLOAT16,FP16"], "unknown dtype"),
+        (["study", "selu", "--metrics", "nosuch", "-o", "out"], "unknown column 'nosuch'"),
+        (["study", "selu", "--metrics", "peer_n", "-o", "out"], "unknown column 'peer_n'"),
         (["sweep", "selo"], "did you mean"),
+        (["sweep", "selu", "--against", "no.npy", "-o", "rows.csv"], "no file no.npy"),
+        (["sweep", "selu", "--inputs", "no.csv", "-o", "rows.csv"], "no file no.csv"),
+        (["sweep", "selu", "--against", "exakt", "-o", "rows.csv"], "did you mean exact"),
+        (["sweep", "selu", "-n", "0", "-o", "rows.csv"], "-n must be at least 1"),
+        (["sweep", "softmax", "--dtype", "BF16", "--soc", "Ascend910B1", "--against", "soc:Ascend910A"], "has no BF16"),
         (["sweep", "selu", "--dtype", "FP16"], "no operator of the sweep"),
         (["sweep", "selu", "-o", "rows.txt"], "ends in .csv"),
     ],
@@ -74,6 +101,41 @@ def test_wrong_usage_is_exit_code_2(emu: Emu, args: list[str], text: str) -> Non
     assert text in ran.err
     assert "Traceback" not in ran.err
     assert list(Path().iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("missing", "args", "text"),
+    [
+        ("torch", ["--against", "torch"], "PyTorch is not installed"),
+        ("torch", ["--peer", "torch"], "PyTorch is not installed"),
+        ("matplotlib", ["--plots"], "plots need matplotlib"),
+        ("matplotlib", ["--html"], "plots need matplotlib"),
+    ],
+)
+def test_a_missing_package_is_seen_before_anything_runs(
+    emu: Emu, monkeypatch: pytest.MonkeyPatch, missing: str, args: list[str], text: str
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    ran = emu("study", "selu", "--dtype", "FLOAT16", *args, "-o", "out")
+    assert (ran.code, text in ran.err) == (2, True)
+    assert list(Path().iterdir()) == []
+
+
+def test_a_dtype_that_pytorch_lacks_is_seen_before_anything_runs(emu: Emu) -> None:
+    pytest.importorskip("torch", reason="the first dtype is compared with PyTorch")
+    ran = emu("study", "selu", "--dtype", "FLOAT16,INT8", "--against", "torch", "-o", "out")
+    assert (ran.code, "has no INT8" in ran.err) == (2, True)
+    assert list(Path().iterdir()) == []
+
+
+def test_sweep_notes_what_a_product_lacks(emu: Emu) -> None:
+    options = ("--dtype", "FLOAT16,BF16", "--soc", "Ascend910B1", "--against", "soc:Ascend310P3", "--inputs", "l1", "-n", "64")
+    ran = emu("sweep", "selu", *options, "--workers", "1", "--json")
+    assert ran.code == 0
+    rows = {r["dtype"]: r for r in json.loads(ran.out)}
+    assert rows["FLOAT16"]["n"] == 64
+    assert "Ascend310P3 has no BF16" in rows["BF16"]["note"]
+    assert "n" not in rows["BF16"]
 
 
 def test_unwritable_directory(emu: Emu) -> None:

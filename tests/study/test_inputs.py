@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import ml_dtypes
 import numpy as np
@@ -132,6 +133,35 @@ def test_case_files(tmp_path: Path) -> None:
         ("a.csv", b'input_shapes,input_dtypes\n"(4,)",float12\n', "unknown dtype"),
         ("a.csv", b'input_shapes,input_dtypes,input_data_ranges\n"(4,)",float16,"(2,1)"\n', "is empty"),
         ("a.csv", b'input_shapes,input_dtypes\n"(4,)",float32\n', "no case in FLOAT16"),
+        ("a.csv", b'input_shapes,input_dtypes,input_data_ranges\n"5","float16",""\n', "line 2: column input_shapes needs a list, not '5'"),
+        ("a.csv", b'input_shapes,input_dtypes,input_data_ranges\n"(4,)","5",""\n', "line 2: column input_dtypes needs a list, not '5'"),
+        (
+            "a.csv",
+            b'input_shapes,input_dtypes,input_data_ranges\n"(4,)","float16","5"\n',
+            "line 2: column input_data_ranges needs a list, not '5'",
+        ),
+        (
+            "a.csv",
+            b'input_shapes,input_dtypes,input_data_ranges\n"(4,)","float16","()"\n',
+            "line 2 column input_data_ranges: a range is two numbers",
+        ),
+        (
+            "a.csv",
+            b'input_shapes,input_dtypes,input_data_ranges\n"(4,)","float16","((0,1),5)"\n',
+            "line 2 column input_data_ranges: a range is two numbers, not 5",
+        ),
+        (
+            "a.csv",
+            b'input_shapes,input_dtypes,input_data_ranges\n"((4,),5)","float16",""\n',
+            "line 2 column input_shapes: a shape is a list",
+        ),
+        (
+            "a.csv",
+            b'input_shapes,input_dtypes,input_data_ranges\n"((4,),)","float16",""\n',
+            "line 2 column input_shapes: 1 entries for 2 tensors",
+        ),
+        ("a.csv", b'input_shapes,input_dtypes,input_data_ranges\n"(4,)","(5,5)",""\n', "line 2 column input_dtypes: unknown dtype 5"),
+        ("a.csv", b'input_shapes,input_dtypes,input_data_ranges\n"{[]:1}","float16",""\n', "no Python literal"),
         ("a.json", b"{", "cannot be read"),
         ("a.json", b'{"tests": []}', "list of cases"),
         ("a.json", b'[{"inputs": []}]', "0 tensors, the operator reads 2"),
@@ -146,6 +176,38 @@ def test_broken_files_name_the_fix(tmp_path: Path, name: str, content: bytes, te
     spec = ",".join(str(tmp_path / part) for part in name.split(","))
     with pytest.raises(StudyError, match=text):
         run("selu_backward", dtypes=("FLOAT16",), inputs=spec)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_npz_is_read_in_its_place(tmp_path: Path, order: Literal["C", "F"]) -> None:
+    rng = np.random.default_rng(0)
+    grad, result = (np.asarray(a, order=order) for a in rng.standard_normal((2, 5, 7)).astype(np.float16))
+    for name, save in (("stored", np.savez), ("packed", np.savez_compressed)):
+        save(tmp_path / f"{name}.npz", result=result, grad=grad)
+        found = inputs.load_inputs(f"{tmp_path}/{name}.npz", ("grad", "result"))
+        assert [isinstance(a, np.memmap) for a in found] == [name == "stored"] * 2
+        assert np.array_equal(found[0], grad)
+        assert np.array_equal(found[1], result)
+        source = inputs.from_arrays(found, "FLOAT16", ("grad", "result"), True, name)
+        assert all(np.array_equal(b, a.view(np.uint16)) for b, a in zip(source.block(0), (grad, result), strict=True))
+
+
+def test_patterns_of_another_dtype_are_refused_before_anything_runs(tmp_path: Path) -> None:
+    np.save(tmp_path / "p.npy", np.zeros(3, np.uint16))
+    np.save(tmp_path / "x.npy", np.zeros(3, np.float32))
+    for asked in ({"inputs": f"{tmp_path}/p.npy"}, {"inputs": f"{tmp_path}/x.npy", "against": f"{tmp_path}/p.npy"}):
+        with pytest.raises(StudyError, match="holds 16-bit patterns, but the study is in FLOAT:"):
+            run("selu", dtypes=("FLOAT16", "FLOAT"), out=tmp_path / "out", **asked)
+        assert not (tmp_path / "out").exists()
+
+
+def test_npz_members_that_cannot_be_mapped(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", self=np.ones((0, 3)))
+    with pytest.raises(StudyError, match="holds no element"):
+        run("selu", dtypes=("FLOAT16",), inputs=str(tmp_path / "a.npz"))
+    np.savez(tmp_path / "b.npz", self=np.array([{}], object))
+    with pytest.raises(StudyError, match="not a readable"):
+        run("selu", dtypes=("FLOAT16",), inputs=str(tmp_path / "b.npz"))
 
 
 def test_npz_without_the_names(tmp_path: Path) -> None:
