@@ -146,7 +146,7 @@ def create_data_buffer(data: int, size: int) -> int:
     return handles.register(DataBuffer(data, size))
 
 
-@entry("aclDestroyDataBuffer(aclDataBuffer* dataBuffer)", name="acl")
+@entry("aclDestroyDataBuffer(aclDataBuffer* dataBuffer)", name="acl", c_known=False)
 def destroy_data_buffer(dataBuffer: int) -> int:
     """Forget it, not the memory. 100000: null or no data buffer."""
     if handles.lookup(dataBuffer, DataBuffer) is None:
@@ -165,20 +165,20 @@ def update_data_buffer(dataBuffer: int, data: int, size: int) -> int:
     return 0
 
 
-@entry("aclGetDataBufferAddr(const aclDataBuffer* dataBuffer)", name="acl", returns="void*")
+@entry("aclGetDataBufferAddr(const aclDataBuffer* dataBuffer)", name="acl", returns="void*", c_known=False)
 def get_data_buffer_addr(dataBuffer: int) -> int:
     """Its address; 0 for null or no data buffer."""
     found = handles.lookup(dataBuffer, DataBuffer)
     return 0 if found is None else found.addr
 
 
-@entry("aclGetDataBufferSize(const aclDataBuffer* dataBuffer)", name="acl", returns="uint32_t")
+@entry("aclGetDataBufferSize(const aclDataBuffer* dataBuffer)", name="acl", returns="uint32_t", c_known=False)
 def get_data_buffer_size(dataBuffer: int) -> int:
     """The low 32 bits of its size; 0 for null or no data buffer."""
     return get_data_buffer_size_v2(dataBuffer) & 0xFFFFFFFF
 
 
-@entry("aclGetDataBufferSizeV2(const aclDataBuffer* dataBuffer)", name="acl", returns="size_t")
+@entry("aclGetDataBufferSizeV2(const aclDataBuffer* dataBuffer)", name="acl", returns="size_t", c_known=False)
 def get_data_buffer_size_v2(dataBuffer: int) -> int:
     """Its size; 0 for null or no data buffer."""
     found = handles.lookup(dataBuffer, DataBuffer)

@@ -1,10 +1,9 @@
 """Every C function that the libraries export, as data: its prototype, its library and its header.
 
 A prototype is C with two words added before a parameter: ``out`` (a pointer through which one value comes back; null is refused) and
-``outopt`` (the same, null allowed). A family that public references write in short is written out: an Async function takes a
-stream as its last parameter, a Get function takes a pointer to what its Set function takes, and the variants of a function that are
-listed with it (aclrtMallocAlign32, aclrtFreeWithDevSync) take what it takes. Names that are known without a signature stand in
-:data:`ABSENT`; they are not declared, because a guessed signature would be worse than a missing one.
+``outopt`` (the same, null allowed). An Async function that public references write in short takes a stream as its last parameter.
+Names that are known without a signature stand in :data:`ABSENT`; they are not declared, because a guessed signature would be
+worse than a missing one.
 """
 
 from __future__ import annotations
@@ -25,10 +24,6 @@ float aclFloat16ToFloat(aclFloat16 value)
 aclFloat16 aclFloatToFloat16(float value)
 size_t aclDataTypeSize(aclDataType dataType)
 aclDataBuffer *aclCreateDataBuffer(void *data, size_t size)
-aclError aclDestroyDataBuffer(const aclDataBuffer *dataBuffer)
-void *aclGetDataBufferAddr(const aclDataBuffer *dataBuffer)
-uint32_t aclGetDataBufferSize(const aclDataBuffer *dataBuffer)
-size_t aclGetDataBufferSizeV2(const aclDataBuffer *dataBuffer)
 aclError aclGetDeviceCapability(uint32_t deviceId, aclDeviceInfo deviceInfo, out int64_t *value)
 """
 
@@ -56,9 +51,7 @@ aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout)
 aclError aclrtQueryDeviceStatus(int32_t deviceId, out aclrtDeviceStatus *deviceStatus)
 aclError aclrtDeviceGetStreamPriorityRange(out int32_t *leastPriority, out int32_t *greatestPriority)
 aclError aclrtSetDeviceSatMode(aclrtFloatOverflowMode mode)
-aclError aclrtGetDeviceSatMode(out aclrtFloatOverflowMode *mode)
 aclError aclrtSetDeviceResLimit(int32_t deviceId, aclrtDevResLimitType type, uint32_t value)
-aclError aclrtGetDeviceResLimit(int32_t deviceId, aclrtDevResLimitType type, out uint32_t *value)
 
 aclError aclrtCreateContext(out aclrtContext *context, int32_t deviceId)
 aclError aclrtDestroyContext(aclrtContext context)
@@ -107,14 +100,10 @@ aclError aclrtEventElapsedTime(out float *ms, aclrtEvent startEvent, aclrtEvent 
 aclError aclrtEventGetTimestamp(aclrtEvent event, out uint64_t *timestamp)
 
 aclError aclrtMalloc(out void **devPtr, size_t size, aclrtMemMallocPolicy policy)
-aclError aclrtMallocAlign32(out void **devPtr, size_t size, aclrtMemMallocPolicy policy)
-aclError aclrtMallocCached(out void **devPtr, size_t size, aclrtMemMallocPolicy policy)
 aclError aclrtMallocWithCfg(out void **devPtr, size_t size, aclrtMemMallocPolicy policy, aclrtMallocConfig *cfg)
 aclError aclrtMallocHost(out void **hostPtr, size_t size)
 aclError aclrtFree(void *devPtr)
 aclError aclrtFreeHost(void *hostPtr)
-aclError aclrtFreeWithDevSync(void *devPtr)
-aclError aclrtFreeHostWithDevSync(void *hostPtr)
 aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size_t count, aclrtMemcpyKind kind)
 aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src, size_t count, aclrtMemcpyKind kind, aclrtStream stream)
 aclError aclrtMemset(void *devPtr, size_t maxCount, int32_t value, size_t count)
@@ -127,7 +116,6 @@ aclError aclrtGetMemInfo(aclrtMemAttr attr, out size_t *free, out size_t *total)
 aclError aclrtPointerGetAttributes(const void *ptr, aclrtPtrAttributes *attributes)
 aclError aclrtHostRegister(void *ptr, uint64_t size, aclrtHostRegisterType type, out void **devPtr)
 aclError aclrtHostRegisterV2(void *ptr, uint64_t size, uint32_t flag)
-aclError aclrtHostUnregister(void *ptr)
 aclError aclrtMemPoolCreate(out aclrtMemPool *memPool, const aclrtMemPoolProps *poolProps)
 aclError aclrtMemPoolMallocAsync(out void **ptr, size_t size, aclrtMemPool memPool, aclrtStream stream)
 aclError aclrtMemPoolFreeAsync(void *ptr, aclrtStream stream)
@@ -199,7 +187,9 @@ ABSENT = (
     "aclrtMemcpyBatch", "aclrtMemcpyBatchV2", "aclrtMemcpyBatchAsync", "aclrtMemcpyBatchAsyncV2", "aclrtReserveMemAddress",
     "aclrtReleaseMemAddress", "aclrtMallocPhysical", "aclrtFreePhysical", "aclrtMapMem", "aclrtUnmapMem",
     "aclrtMemGetAllocationGranularity", "aclrtSetOpExecuteTimeOutWithMs", "aclrtMemPoolDestroy", "aclrtMemPoolSetAttr",
-    "aclrtMemPoolGetAttr",
+    "aclrtMemPoolGetAttr", "aclDestroyDataBuffer", "aclGetDataBufferAddr", "aclGetDataBufferSize", "aclGetDataBufferSizeV2",
+    "aclrtGetDeviceSatMode", "aclrtGetDeviceResLimit", "aclrtMallocAlign32", "aclrtMallocCached", "aclrtFreeWithDevSync",
+    "aclrtFreeHostWithDevSync", "aclrtHostUnregister", "aclnnInplaceZero", "aclnnInplaceZeroGetWorkspaceSize",
 )  # fmt: skip
 
 

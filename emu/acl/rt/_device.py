@@ -199,7 +199,7 @@ def set_device_sat_mode(mode: int) -> int:
     return 0
 
 
-@entry("aclrtGetDeviceSatMode(out aclrtFloatOverflowMode mode)")
+@entry("aclrtGetDeviceSatMode(out aclrtFloatOverflowMode mode)", c_known=False)
 def get_device_sat_mode() -> tuple[int, int]:
     """(SATURATION 0 or INFNAN 1, code). 107002 without a context."""
     ctx = need_context("aclrtGetDeviceSatMode")
@@ -266,7 +266,7 @@ def _limit(function: str, device_id: int, kind: int) -> tuple[Device, int] | int
     return found, found.profile.vector_cores if kind else found.profile.cube_cores
 
 
-@entry("aclrtGetDeviceResLimit(int32_t deviceId, aclrtDevResLimitType type, out uint32_t value)")
+@entry("aclrtGetDeviceResLimit(int32_t deviceId, aclrtDevResLimitType type, out uint32_t value)", c_known=False)
 def get_device_res_limit(deviceId: int, type: int) -> tuple[int, int]:
     """(cores that operators may use, code): all of them unless set. 107001, 100000 for another type."""
     found = _limit("aclrtGetDeviceResLimit", deviceId, type)

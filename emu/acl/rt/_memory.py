@@ -42,13 +42,13 @@ def malloc(size: int, policy: int) -> tuple[int, int]:
     return _malloc("aclrtMalloc", size, policy, None)
 
 
-@entry("aclrtMallocAlign32(out void* devPtr, size_t size, aclrtMemMallocPolicy policy)")
+@entry("aclrtMallocAlign32(out void* devPtr, size_t size, aclrtMemMallocPolicy policy)", c_known=False)
 def malloc_align32(size: int, policy: int) -> tuple[int, int]:
     """As malloc, without the 32-byte pad."""
     return _malloc("aclrtMallocAlign32", size, policy, 0)
 
 
-@entry("aclrtMallocCached(out void* devPtr, size_t size, aclrtMemMallocPolicy policy)")
+@entry("aclrtMallocCached(out void* devPtr, size_t size, aclrtMemMallocPolicy policy)", c_known=False)
 def malloc_cached(size: int, policy: int) -> tuple[int, int]:
     """As malloc; the cache that mem_flush and mem_invalidate are about is not modelled."""
     return _malloc("aclrtMallocCached", size, policy, None)
@@ -96,7 +96,7 @@ def free(devPtr: int) -> int:
     return owner.memory.free(devPtr)
 
 
-@entry("aclrtFreeWithDevSync(void* devPtr)")
+@entry("aclrtFreeWithDevSync(void* devPtr)", c_known=False)
 def free_with_dev_sync(devPtr: int) -> int:
     """Wait for the device first. Codes of free, 107002, or the asynchronous fault."""
     if not devPtr:
@@ -119,7 +119,7 @@ def free_host(hostPtr: int) -> int:
     return pinned.free(hostPtr) if hostPtr else null("aclrtFreeHost", "hostPtr")
 
 
-@entry("aclrtFreeHostWithDevSync(void* hostPtr)")
+@entry("aclrtFreeHostWithDevSync(void* hostPtr)", c_known=False)
 def free_host_with_dev_sync(hostPtr: int) -> int:
     """Wait for the device first. Codes of free_host, 107002, or the asynchronous fault."""
     if not hostPtr:
@@ -186,7 +186,7 @@ def host_register_v2(ptr: int, size: int, flag: int) -> int:
     return _register("aclrtHostRegisterV2", ptr, size)
 
 
-@entry("aclrtHostUnregister(void* ptr)")
+@entry("aclrtHostUnregister(void* ptr)", c_known=False)
 def host_unregister(ptr: int) -> int:
     """End it. 100000: null; 507911: no registered range starts there."""
     return pinned.unregister(ptr) if ptr else null("aclrtHostUnregister", "ptr")
