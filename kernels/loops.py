@@ -85,8 +85,8 @@ def elementwise(name: str, tile: Any, inputs: tuple[str, ...], output: str, tabl
     full = TILE_BYTES // size
     tile_memory = scratch(TILE_BYTES)
     table_at = 1 + len(inputs) if table else 0
-    # Two streams of 16-bit inputs outrun the CPU's own prefetching; wider ones, and look-ups, do not gain.
-    ahead = 2048 if size0 == 2 and not table else 0
+    # Two streams of 16-bit inputs outrun the CPU's own prefetching; wider ones do not gain.
+    ahead = 2048 if size0 == 2 else 0
 
     @inline
     def tile_length(out, i, left):  # type: ignore[no-untyped-def]
