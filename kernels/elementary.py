@@ -5,10 +5,10 @@ right as well. Inputs whose exact result lies too near a tie for one DOUBLE are 
 every input" is a statement about these very operations in this order: after any change, run the exhaustive tests.
 
 How it was established, in tests/numerics/test_kernels_elementary.py: exp at all 2^32 inputs and log at all positive ones
-against the C library's DOUBLE functions, trusted to 64 ulp only, with MPFR deciding what lies nearer a tie than that; the negative inputs of log, all NaN, every 257th.
-log1p and tanh went through every input once in the same way; the tests keep every 251st and all within 2^-50 of a tie. On dav_3510 the
-same values are flushed after the rounding, and inputs before; the tests compare exp's flushed and unflushed form at every
-result around 2^-126.
+against the C library's DOUBLE functions, trusted to 64 ulp only, with MPFR deciding what lies nearer a tie than that; of
+the negative inputs and NaNs of log every 257th. log1p and tanh went through every input once in the same way; the tests
+keep every 251st and all within 2^-50 of a tie. On dav_3510 the same values are flushed after the rounding, and inputs
+before; the tests compare exp's flushed and unflushed form at every result around 2^-126.
 
 exp(-inf) = +0, exp(+inf) = +inf, log(±0) = -inf, log(x < 0) = NaN, log1p(±0) = ±0, tanh(±0) = ±0; NaN gives NaN.
 """
