@@ -168,10 +168,7 @@ def aclCreateScalar(value: Any, data_type: Any) -> int:
     if value is None:
         fail_aclnn(_NULLPTR, "aclCreateScalar: the value is null.")
         return 0
-    number = value.item() if hasattr(value, "item") else value
-    if not isinstance(number, (int, float, complex)):
-        raise TypeError(f"value must be a number, not {type(number).__name__}")
-    scalar = Scalar.of(number, dtype)
+    scalar = Scalar.of(value, dtype)
     if scalar is None:
         fail_aclnn(_INVALID, f"aclCreateScalar: data type {dtype_name(dtype)} is not supported for scalars.")
         return 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 from emu.types import ITEMSIZE, DataType
 
@@ -137,11 +138,15 @@ class Scalar:
         self.dtype = dtype
 
     @classmethod
-    def of(cls, value: complex, dtype: int) -> Scalar | None:
+    def of(cls, value: Any, dtype: int) -> Scalar | None:
         """A number as ``dtype``; None for a data type that aclCreateScalar refuses.
 
         Raises OverflowError for a number that the type cannot hold and TypeError for what is no number of that kind.
         """
+        if hasattr(value, "item"):  # a NumPy scalar
+            value = value.item()
+        if not isinstance(value, (int, float, complex)):
+            raise TypeError(f"value must be a number, not {type(value).__name__}")
         if dtype in (DataType.COMPLEX64, DataType.COMPLEX128):
             number = complex(value)
             return cls(struct.pack("<ff" if dtype == DataType.COMPLEX64 else "<dd", number.real, number.imag), dtype)

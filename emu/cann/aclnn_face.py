@@ -137,9 +137,7 @@ def _create_scalar(libraries: Libraries) -> Callable[..., Any]:
         dtype = integer(data_type, "data_type", INT32)
         if value is None:
             return int(function(0, dtype))
-        if not isinstance(value, (int, float, complex)) and not hasattr(value, "dtype"):
-            raise TypeError(f"value must be a number, not {type(value).__name__}")
-        scalar = Scalar.of(value.item() if hasattr(value, "item") else value, dtype)
+        scalar = Scalar.of(value, dtype)
         raw = ctypes.create_string_buffer(scalar.raw if scalar is not None else b"", 16)
         return int(function(ctypes.addressof(raw), dtype))
 

@@ -12,6 +12,7 @@ _FORK = "in the child of a fork the C libraries refuse every call, where the emu
 
 #: The beginning of a test's name below tests/contract → why it is not run on C libraries.
 SKIPS = {
+    "test_objects.py::test_any_int_that_is_no_handle_is_161002": "no pointer holds these numbers",
     "runtime/test_runtime_wild.py": "calls with numbers that are no addresses: in C they are addresses, and the process ends",
     "runtime/test_runtime_callbacks.py::test_a_host_function_that_raises_is_a_fault": "no Python exception passes through a C function",
     "runtime/test_runtime_process.py::test_files_that_cannot_be_read": "a name with a NUL inside is no C string",
