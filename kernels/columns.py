@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .bits import address, inline, no_inline, offset, pointer, scratch, store_fence
+from .bits import address, inline, offset, pointer, scratch
 from .flows import RowPlan
 from .loops import STREAM_BYTES, body_of, copy_tile, guarded
+from .machine import no_inline, store_fence
 from .reduce import COLUMN_BLOCK, COLUMN_LIMIT, LEVELS, below, up_to
 from .rows import Parts
 

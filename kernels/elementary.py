@@ -19,20 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from .bits import (
-    bits_of_f32,
-    bits_of_f64,
-    constant,
-    f32_of_bits,
-    f64_of_bits,
-    fabs32,
-    fabs64,
-    fma64,
-    inline,
-    load,
-    scratch,
-    store,
-)
+from .bits import bits_of_f32, bits_of_f64, constant, f32_of_bits, f64_of_bits, fabs32, fabs64, fma64, inline, load, scratch, store
 
 F = np.float32
 D = np.float64

@@ -13,17 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .bits import (
-    bits_of_f32,
-    converts_half,
-    f32_of_bits,
-    f32_of_half_hw,
-    fabs64,
-    half_of_f32_hw,
-    inline,
-    load,
-    store,
-)
+from .bits import bits_of_f32, f32_of_bits, f32_of_half_hw, fabs64, half_of_f32_hw, inline, load, store
+from .machine import converts_half
 
 F = np.float32
 D = np.float64

@@ -12,23 +12,10 @@ from typing import Any
 
 from numba.extending import register_jitable
 
-from .bits import (
-    address,
-    copy_line,
-    float_mode_enter,
-    float_mode_leave,
-    inline,
-    load,
-    no_inline,
-    offset,
-    pointer,
-    prefetch,
-    scratch,
-    store,
-    store_fence,
-    stream_line,
-)
+from .bits import address, inline, load, offset, pointer, scratch, store
 from .formats import FORMATS
+from .machine import float_mode_enter, float_mode_leave, no_inline, prefetch, store_fence
+from .vectors import copy_line, stream_line
 
 #: Bytes of output per tile. Small, so that computing one tile overlaps with the stores of the one before.
 TILE_BYTES = 512

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from .bits import add64, fill64, inline, load, offset, store, sum_pairs
+from .bits import inline, load, offset, store
+from .vectors import add64, fill64, sum_pairs
 
 #: Thresholds of dav_3510 along the last dim by bytes per element: H up to the first, F up to the second, K on blocks of
 #: the third beyond. DOUBLE has those of FLOAT [assumed: softmax_f64].

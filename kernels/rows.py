@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from .bits import address, inline, no_inline, offset, pointer, prefetch, scratch, store_fence
+from .bits import address, inline, offset, pointer, scratch
 from .flows import RowPlan
 from .formats import FORMATS, reader, writer
 from .loops import STREAM_BYTES, TILE_BYTES, body_of, copy_tile, guarded
+from .machine import no_inline, prefetch, store_fence
 from .reduce import LAST_LIMITS, LEVELS, Orders, below
 
 #: Longest row whose successor is prefetched, in bytes.

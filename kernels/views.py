@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .bits import bits_of_f32, f32_of_bits, fabs64, inline, load, no_inline, offset, pointer, store
+from .bits import bits_of_f32, f32_of_bits, fabs64, inline, load, offset, pointer, store
 from .formats import (
     CARRIER_TYPES,
     FORMATS,
@@ -21,6 +21,7 @@ from .formats import (
     trunc_f64,
 )
 from .loops import body_of, guarded
+from .machine import no_inline
 from .variant import ARCHS, UnknownKernelError, Variant
 
 F = np.float32

@@ -10,7 +10,7 @@ import sys
 PROGRAM = r"""
 import json, os, sys, zlib
 import numpy as np
-from emu_kernels import bits, build
+from emu_kernels import build, machine
 from emu_kernels.call import call
 from emu_kernels.variant import Variant
 
@@ -57,7 +57,7 @@ for arch, dtype, last in (("dav_2201", "FLOAT16", True), ("dav_3510", "FLOAT", T
     shape = (10, 300, 1) if last else (2, 300, 5)
     call(kernel, (out, *arrays), shape, 0, 10)
     note(kernel, dtype, out)
-print(json.dumps({"sums": sums, "zmm": zmm, "half": bits.converts_half()}))
+print(json.dumps({"sums": sums, "zmm": zmm, "half": machine.converts_half()}))
 """
 
 

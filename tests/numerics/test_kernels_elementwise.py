@@ -126,7 +126,7 @@ def test_an_output_large_enough_to_stream_has_the_same_bits() -> None:
 
 @pytest.fixture(scope="module")
 def set_mode():  # type: ignore[no-untyped-def]
-    from emu_kernels.bits import float_mode_enter, float_mode_leave
+    from emu_kernels.machine import float_mode_enter, float_mode_leave
 
     @njit
     def change(mode: int) -> int:
