@@ -209,7 +209,7 @@ def test_a_new_thread_is_no_earlier_than_the_device(card):
         ({"clock": "real"}, "clock must be"),
         ({"host": "perl"}, "host must be"),
         ({"host": "-1"}, "host must be"),
-        ({"host": 3}, "host must be str"),
+        ({"host": [3]}, "host must be str"),
     ],
 )
 def test_wrong_settings_are_refused(changes, text):
