@@ -224,6 +224,10 @@ void Values() {
   CHECK(aclGetDataType(tensor, &type));
   EXPECT(offset == 1 && format == ACL_FORMAT_NCHW && type == ACL_FLOAT);
   aclTensor *other = aclCreateTensor(dims, 2, ACL_FLOAT, nullptr, 0, ACL_FORMAT_ND, dims, 2, nullptr);
+  aclOpExecutor *executor = nullptr;
+  EXPECT(aclnnSeluBackwardGetWorkspaceSize(other, other, other, nullptr, &executor) == ACLNN_ERR_PARAM_NULLPTR && executor == nullptr);
+  EXPECT(aclnnSeluBackwardGetWorkspaceSize(other, other, other, &count, nullptr) == ACLNN_ERR_PARAM_NULLPTR && count == 1);
+  EXPECT(std::strstr(aclGetRecentErrMsg(), "workspaceSize and executor must not be null") != nullptr);
   const aclTensor *both[] = {tensor, other};
   aclTensorList *list = aclCreateTensorList(both, 2);
   CHECK(aclGetTensorListSize(list, &count));
