@@ -14,6 +14,8 @@ import emu
 from emu import aclnn
 from emu.types import DataType, Format, MemcpyKind
 
+from .phase1 import SOCS
+
 CODES = {
     np.dtype(np.float32): DataType.FLOAT,
     np.dtype(np.float16): DataType.FLOAT16,
@@ -129,3 +131,11 @@ def npu_on(restore_config: None) -> Iterator[Any]:
     yield make
     while cards:
         cards.pop().close()
+
+
+@pytest.fixture(params=SOCS)
+def soc(request: pytest.FixtureRequest) -> Any:
+    before = emu.configure()
+    emu.configure(soc=request.param, strict_products=True)
+    yield request.param
+    emu.configure(soc=before.soc, strict_products=before.strict_products)
