@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from emu_kernels.reference.arith import Step
-from emu_kernels.reference.fast import BITS_DTYPE, widen
+from emu_kernels.reference.fast import BITS_DTYPE, load, narrow, native_half, to_half
 from emu_kernels.variant import Kernel, Variant
 
 if TYPE_CHECKING:
@@ -67,19 +67,24 @@ class NativeKernels:
     def steps(self, flow: str, v: Variant, example: Example) -> Iterator[Step]:
         """Yield what can be observed of a counterexample from outside the machine code.
 
-        That is the result of the FLOAT kernel on the widened inputs, before the rounding to a 16-bit dtype, and for the
-        gradients of one value also the factor that FLOAT kernel multiplies g by, which is its result for g = 1.
+        That is the result of the kernel of the compute format (FLOAT, or FLOAT16 where every step rounds to it) on the
+        widened inputs, before the rounding to the operator's dtype; for the gradients of one value also the factor that
+        this kernel multiplies g by, which is its result for g = 1.
         """
-        if v.dtype not in ("FLOAT", "FLOAT16", "BF16"):
-            return
-        wide = v._replace(dtype="FLOAT")
-        arrays = [widen(v.dtype, np.atleast_1d(np.array(a, BITS_DTYPE[v.dtype]))).view(np.uint32) for a in example.inputs]
+        half = native_half(flow, v)
+        dtype = "FLOAT16" if half else v.dtype if v.dtype == "DOUBLE" else "FLOAT"
+        wide = v._replace(dtype=dtype)
+        arrays = [np.atleast_1d(np.array(a, BITS_DTYPE[v.dtype])) for a in example.inputs]
+        if v.dtype != dtype:
+            values = [load(a, v) for a in arrays]
+            arrays = [to_half(x, v.saturate) if half else x.view(np.uint32) for x in values]
         if example.last is not None:
-            out = self.rows(flow, wide, example.last, *(a.reshape(1, -1, 1) for a in arrays)).ravel()[example.element]
-        else:
-            if len(arrays) == 2:
-                factor = self.elementwise(flow, wide, np.ones(1, np.float32).view(np.uint32), arrays[1])[0]
-                yield Step("FLOAT kernel, g = 1", int(factor), "", "FLOAT")
-            out = self.elementwise(flow, wide, *arrays)[0]
-        if v.dtype != "FLOAT":
-            yield Step("FLOAT kernel", int(out), "", "FLOAT")
+            if v.dtype != dtype:
+                out = self.rows(flow, wide, example.last, *(a.reshape(1, -1, 1) for a in arrays)).ravel()[example.element]
+                yield Step(f"{dtype} kernel", int(out), "", dtype)
+            return
+        if len(arrays) == 2:
+            one = narrow(np.ones(1, np.float32), wide)
+            yield Step(f"{dtype} kernel, g = 1", int(self.elementwise(flow, wide, one, arrays[1])[0]), "", dtype)
+        if v.dtype != dtype:
+            yield Step(f"{dtype} kernel", int(self.elementwise(flow, wide, *arrays)[0]), "", dtype)

@@ -154,8 +154,8 @@ def _step(native: bool, saturate: bool) -> Callable[[F32], F32]:
     return (lambda x: widen("FLOAT16", to_half(x, saturate))) if native else (lambda x: x)
 
 
-def _load(bits: Bits, v: Variant) -> F32:
-    """Bring an argument of selu or selu_backward into the compute format."""
+def load(bits: Bits, v: Variant) -> F32:
+    """Bring patterns of `v.dtype`, or its integers, into the compute format, as FLOAT values."""
     if v.dtype == "INT8":
         return bits.astype(np.float32)
     if v.dtype != "INT32":
@@ -174,13 +174,18 @@ def _from_int32(bits: Bits, v: Variant) -> F32:
     return np.where(beyond, np.nextafter(nearest, np.float32(0)), nearest)
 
 
+def native_half(flow: str, v: Variant) -> bool:
+    """Whether the flow's steps round to FLOAT16 one by one."""
+    return flow == "selu_backward" and v.arch != "dav_3510" and v.dtype in ("FLOAT16", "INT8") and v.numerics == "device"
+
+
 def selu_backward(g: Bits, y: Bits, v: Variant) -> Bits:
     """Array form of `selu.selu_backward`; patterns (or integers) of `v.dtype` in and out."""
     document = v.numerics == "document"
-    native = v.arch != "dav_3510" and v.dtype in ("FLOAT16", "INT8") and not document
+    native = native_half("selu_backward", v)
     step = _step(native, v.saturate)
     with np.errstate(all="ignore"):
-        wg, wy = _load(g, v), _load(y, v)
+        wg, wy = load(g, v), load(y, v)
         scale, scale_alpha = step(np.atleast_1d(const(SCALE))), step(np.atleast_1d(const(SCALE_ALPHA)))
         if document:
             out = np.where(wy < 0, wg * (wy / const(SCALE) + const(ALPHA)), wg)

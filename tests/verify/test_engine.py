@@ -170,7 +170,28 @@ def test_kernel_steps_are_observed() -> None:
     ]
     [row_step] = kernels.steps("softmax_backward", V, Example(([0x3F80, 0x4000], [0x3F80, 0x3F80]), 0, 0, True, 1))
     assert report.readable("FLOAT", row_step.bits) == "0xbf800000 (-1.0)"
-    assert list(kernels.steps("selu_backward", V._replace(dtype="INT8"), Example((1, 1), 0, 0))) == []
+
+
+IN_FLOAT = [("FLOAT kernel, g = 1", "0x3f867d5f (1.0507010221481323)"), ("FLOAT kernel", "0x40067d5f (2.1014020442962646)")]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "arch", "inputs", "result", "expected"),
+    [
+        # y + SA in FLOAT16: -1 + 1.7578125; then times 2.
+        ("FLOAT16", "dav_2201", (0x4000, 0xBC00), 0x3E10, [("FLOAT16 kernel, g = 1", "0x3a10 (0.7578125)")]),
+        ("INT8", "dav_2201", (2, 0xFF), 1, [("FLOAT16 kernel, g = 1", "0x3a10 (0.7578125)"), ("FLOAT16 kernel", "0x3e10 (1.515625)")]),
+        ("INT32", "dav_2201", (2, 1), 2, IN_FLOAT),
+        ("INT8", "dav_3510", (2, 1), 2, IN_FLOAT),
+    ],
+)  # fmt: skip
+def test_kernel_steps_of_every_compute_format(
+    dtype: str, arch: str, inputs: tuple[int, int], result: int, expected: list[tuple[str, str]]
+) -> None:
+    v = V._replace(dtype=dtype, arch=arch)
+    signed = tuple(a - 256 if dtype == "INT8" and a > 127 else a for a in inputs)
+    steps = list(provider.NativeKernels().steps("selu_backward", v, Example(signed, result, 0)))
+    assert [(s.name, report.readable(s.format, s.bits)) for s in steps] == expected
 
 
 def arguments(tmp_path: Path, *more: str) -> list[str]:
