@@ -28,12 +28,15 @@ def rounded(dtype: str, g: Golden, better: Callable[[int], Any], truncate: bool 
 def _decide(dtype: str, value: Callable[[int], Any], truncate: bool) -> Any:
     """One value rounded with MPFR: the precision doubles until the value is clear of every boundary. A value that
     equals a boundary to 1,600 bits is taken as equal to it."""
-    precision = 300
+    precision = 400
     while True:
         v = value(precision)
         ratio = Fraction(*(int(part) for part in v.as_integer_ratio()))
         hi, lo = dd.pair(ratio)
-        slack = 2.0**-1060 if precision >= 1600 else abs(hi) * 2.0 ** max(-1000.0, 100.0 - precision)
+        # Relative to the value; and to what may have cancelled in it, sums and products of values below 2^130.
+        slack = (
+            2.0**-1060 if precision >= 1600 else abs(hi) * 2.0 ** max(-1000.0, 100.0 - precision) + 2.0 ** max(-1060.0, 150.0 - precision)
+        )
         exact_tie = precision >= 1600
         one = numbers.round_pair(dtype, DD(np.array([hi]), np.array([lo])), np.array([slack]), truncate)
         if exact_tie or one[1].size == 0:

@@ -99,6 +99,30 @@ def test_golden_is_within_its_bound_of_mpfr(flow: str, true: bool) -> None:
                 assert error <= golden.bound[r, c]
 
 
+@pytest.mark.parametrize("true", [False, True])
+def test_softmax_backward_where_one_product_outweighs_its_row(true: bool) -> None:
+    """g_m - sum(y * g) cancels to far below its terms: the pair still decides alone, and rounds as MPFR does."""
+    rng = np.random.default_rng(1)
+    g = np.float32(rng.standard_normal((40, 16)) * 2.0 ** rng.integers(-100, 100, (40, 16))).astype(np.float64)
+    x = np.float32(rng.standard_normal((40, 16)) * 2.0 ** rng.integers(3, 9, (40, 1))).astype(np.float64)
+    if not true:
+        x = np.float32(np.exp(x - x.max(-1, keepdims=True))).astype(np.float64)
+        x[:10] = np.eye(16)[:10]
+    golden = exact.golden("softmax_backward", true, (g, x), False)
+    bits, decided = decide.rounded("FLOAT", golden, lambda i: pytest.fail("the pair is in doubt"))
+    assert decided == 0
+    for r in range(40):
+        c = int(np.abs(x[r]).argmax()) if r % 2 else r % 16
+        want = decide._decide("FLOAT", decide.mpfr("softmax_backward", true, (g[r], x[r]), c, False), False)
+        assert (bits[r, c] == want) or (int(bits[r, c] | want) == 0x80000000)
+
+
+def test_exact_zeros_have_their_sign() -> None:
+    y, g = np.array([[1.0, 0.0, 0.0]]), np.array([[2.0, 1.0, 3.0]])
+    assert np.signbit(exact.golden("softmax_backward", False, (g, y), False).hi).tolist() == [[False, True, False]]
+    assert np.signbit(exact.golden("selu_backward", False, (-y[0], y[0]), False).hi).tolist() == [True, True, True]
+
+
 def test_mpfr_decides_a_tie_that_the_pair_cannot() -> None:
     """A bound wide enough to doubt everything: the decided patterns are those of the narrow one."""
     x = np.linspace(-9, 9, 37)
