@@ -14,6 +14,7 @@ import pytest
 
 from emu.acl._entry import ENTRIES
 from emu.runtime import cores, hooks
+from emu.runtime.crew import Crew
 
 
 def test_from_half_is_not_ieee_at_the_edge(npu):
@@ -147,23 +148,74 @@ def test_an_array_over_pinned_memory_outlives_the_free(npu):
 KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
+def address_of(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
 @pytest.mark.parametrize("total", [0, 1, 63, 64, 65, 1000, 4096, 100_001])
-def test_a_launch_is_split_into_whole_blocks(threads, total):
+@pytest.mark.parametrize(("block", "border"), [(0, 64), (1, 1), (5, 1), (64, 64), (10_000, 64), (100_000, 1)])
+def test_a_launch_is_split_into_whole_blocks(npu, threads, total, block, border):
+    npu.configure(threads=threads)
     ranges: list[tuple[int, int]] = []
     kernel = KERNEL(lambda args, start, stop: ranges.append((start, stop)))
-    pool = cores.Cores(threads)
     args = (ctypes.c_int64 * 1)(5)
-    pool.run(kernel, args, total, 64)
-    pool.run(kernel, args, total, 64)
-    pool.close()
-    half = sorted(set(ranges))
-    assert sorted(ranges) == sorted(half * 2), "the same blocks each time"
-    assert half[0][0] == 0
-    assert half[-1][1] == total
-    assert all(a[1] == b[0] for a, b in itertools.pairwise(half))
-    assert all(start % 64 == 0 for start, _ in half)
-    assert len(half) <= max(1, min(threads, total // 64))
+    cores.run(address_of(kernel), args, total, 64, block, border)
+    first = sorted(ranges)
+    ranges.clear()
+    cores.run(address_of(kernel), args, total, 64, block, border)
+    assert sorted(ranges) == first, "the same blocks each time"
+    assert first[0][0] == 0
+    assert first[-1][1] == total
+    assert all(a[1] == b[0] for a, b in itertools.pairwise(first))
+    assert all(start % border == 0 for start, _ in first)
+    parts = min(threads, total // 64)
+    if parts < 2:
+        assert len(first) == 1
+    elif block == 0:
+        assert len(first) <= parts
+    elif total >= cores.MANY * block:
+        assert {stop - start for start, stop in first[:-1]} == {-(-block // border) * border}
+    else:
+        assert len(first) <= parts * cores.SHARES
+
+
+@pytest.mark.parametrize("threads", [2, 3, 5])
+def test_every_thread_of_a_launch_takes_blocks(npu, threads):
+    """Nobody passes the first block before all have one: so there are as many threads, more than there are CPUs too."""
+    npu.configure(threads=threads)
+    barrier = threading.Barrier(threads)
+    seen: set[int] = set()
+
+    def work(args: int, start: int, stop: int) -> None:
+        if threading.get_ident() not in seen:
+            seen.add(threading.get_ident())
+            barrier.wait(60)
+
+    kernel = KERNEL(work)
+    for _ in range(20):
+        seen.clear()
+        cores.run(address_of(kernel), (ctypes.c_int64 * 1)(0), 64 * cores.WAKING * threads, 64, 64)
+        assert len(seen) == threads
+
+
+def test_helpers_that_sleep_are_woken_and_closed_ones_end(npu):
+    """Helpers that never look for work before they sleep, at every moment of their way to it."""
+    crew = Crew(2, spin_ns=0)
+    crew.grow(2)
+    counts = np.zeros(640, np.int64)
+
+    def work(args: int, start: int, stop: int) -> None:
+        counts[start:stop] += 1
+
+    kernel = KERNEL(work)
+    for k in range(2000):
+        crew.launch(address_of(kernel), (ctypes.c_int64 * 1)(0), 640, 64, 2)
+        assert (counts == k + 1).all()
+    crew.close()
+    for thread in crew.threads:
+        thread.join(60)
+        assert not thread.is_alive()
 
 
 def test_launches_at_once_and_inside_each_other(npu):
@@ -175,10 +227,10 @@ def test_launches_at_once_and_inside_each_other(npu):
         counts[start:stop] += 1
 
     inner = KERNEL(work)
-    inner_address = ctypes.cast(inner, ctypes.c_void_p).value or 0
+    inner_address = address_of(inner)
     args = (ctypes.c_int64 * 1)(0)
     outer = KERNEL(lambda a, start, stop: cores.run(inner_address, args, 0, 1) if start else cores.run(inner_address, args, 100_000, 64))
-    outer_address = ctypes.cast(outer, ctypes.c_void_p).value or 0
+    outer_address = address_of(outer)
 
     def launch() -> None:
         for _ in range(50):
