@@ -1,12 +1,14 @@
 """``python -m bench.latency_c``: what a C++ program pays for a call of 16 elements and for its start, as ratios of one run.
 
 A call is compared with PyTorch's out= call of the same arithmetic in this process, a whole program with ``import numba`` in a fresh
-interpreter; both sides are measured in turns. Needs a C++ compiler.
+interpreter; both sides are measured in turns. The operator documents' own programs take part where EMU_DOC_EXAMPLES names their
+directory. Needs a C++ compiler.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -41,16 +43,21 @@ int main(int count, char **) {
 """
 
 
-def _compile(place: Path) -> tuple[Path, Path]:
+def _compile(place: Path) -> tuple[Path, Path, dict[str, Path]]:
+    """The latency program, the whole program, and the documents' programs by name."""
     from emu.sdk import toolchain
     from emu.sdk.build import build, compile_flags, link_flags
 
     sdk = build(place / "sdk")
     (place / "whole.cpp").write_text(_WHOLE)
-    for source, name in ((HERE / "latency.cpp", "latency"), (place / "whole.cpp", "whole")):
-        line = [*toolchain.cxx_compiler(), "-O2", *compile_flags(sdk), str(source), "-o", str(place / name), *link_flags(sdk)]
+    examples = os.environ.get("EMU_DOC_EXAMPLES")
+    documents = sorted(Path(examples).glob("*.cpp")) if examples else []
+    made = []
+    for source in (HERE / "latency.cpp", place / "whole.cpp", *documents):
+        made.append(place / source.stem)
+        line = [*toolchain.cxx_compiler(), "-O2", *compile_flags(sdk), str(source), "-o", str(made[-1]), *link_flags(sdk)]
         toolchain.run(line)
-    return place / "latency", place / "whole"
+    return made[0], made[1], {path.name: path for path in made[2:]}
 
 
 def _seconds(line: list[str]) -> float:
@@ -84,28 +91,33 @@ def _torch_ns() -> float | None:
 def measure(rounds: int = ROUNDS) -> dict[str, Any]:
     """Figures by name: ``*_us`` of one call, ``*_s`` of a start (medians), ``*_ratio`` (median of each round's ratio)."""
     with tempfile.TemporaryDirectory(prefix="aclnn-emu-bench-") as scratch:
-        calls, whole = _compile(Path(scratch))
+        calls, whole, documents = _compile(Path(scratch))
         numba = [sys.executable, "-c", "import numba"]
-        _seconds([str(whole), "operator"])  # the kernel is compiled and cached, files are read once
-        _seconds(numba)
+        lines = {"program": [str(whole), "operator"], "start_alone": [str(whole)]}
+        lines |= {f"document_program_{name}": [str(path)] for name, path in documents.items()}
+        for line in (numba, *lines.values()):  # the kernels are compiled and cached, files are read once
+            _seconds(line)
         ns: list[dict[str, float]] = []
         torch: list[float] = []
-        starts: list[tuple[float, float, float]] = []
+        base: list[float] = []
+        starts: dict[str, list[float]] = {name: [] for name in lines}
         for _ in range(rounds):
             ns.append(_nanoseconds(calls))
             other = _torch_ns()
             if other is not None:
                 torch.append(other)
-            starts.append((_seconds(numba), _seconds([str(whole), "operator"]), _seconds([str(whole)])))
+            base.append(_seconds(numba))
+            for name, line in lines.items():
+                starts[name].append(_seconds(line))
     found: dict[str, Any] = {f"{name}_us": round(median(one[name] for one in ns) / 1e3, 2) for name in ns[0]}
     if torch:
         found["torch_us"] = round(median(torch) / 1e3, 2)
         for name in ("pipelined", "synchronous"):
             found[f"{name}_ratio"] = round(median(one[name] / t for one, t in zip(ns, torch, strict=True)), 2)
-    found["import_numba_s"] = round(median(s[0] for s in starts), 3)
-    found["program_s"] = round(median(s[1] for s in starts), 3)
-    found["start_alone_s"] = round(median(s[2] for s in starts), 3)
-    found["program_ratio"] = round(median(s[1] / s[0] for s in starts), 2)
+    found["import_numba_s"] = round(median(base), 3)
+    for name, seconds in starts.items():
+        found[f"{name}_s"] = round(median(seconds), 3)
+        found[f"{name}_ratio"] = round(median(s / n for s, n in zip(seconds, base, strict=True)), 2)
     return found
 
 
