@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from emu.objects import Tensor
 from emu.opdef.spec import EMPTY
-from emu.plan import EMPTY_PLAN, Bound, Plan, Refused, Step, make
+from emu.plan import EMPTY_PLAN, Bound, KernelRef, Plan, Refused, Step, make
 from emu.runtime import cores
 from emu.status import AclError, AclnnStatus
+from emu.types import ITEMSIZE, DataType
 
 if TYPE_CHECKING:
     from emu_kernels.variant import Kernel
@@ -28,6 +29,8 @@ NULLPTR = int(AclnnStatus.ACLNN_ERR_PARAM_NULLPTR)
 INVALID = int(AclnnStatus.ACLNN_ERR_PARAM_INVALID)
 #: A launch of fewer elements than this is not worth splitting between host threads.
 SPLIT_ELEMENTS = 1 << 16
+#: Bytes of output in a block of a large launch: from so many on the kernels' stores bypass the caches.
+BLOCK_BYTES = 2 << 20
 #: Kernels address memory by signed 64-bit numbers.
 ADDRESS_LIMIT = 1 << 63
 
@@ -108,7 +111,7 @@ class Launch:
     """One kernel on the device: a native function, raw addresses, a range. ``work`` is a rough number of elements, ``cost`` its price in
     simulated time (None outside a device)."""
 
-    __slots__ = ("args", "cost", "cost_ns", "grain", "issued_ns", "kernel", "name", "total", "work")
+    __slots__ = ("args", "block", "border", "cost", "cost_ns", "grain", "issued_ns", "kernel", "name", "total", "work")
     issued_ns: int
 
     def __init__(self, name: str, kernel: Kernel, args: CArray[c_int64], total: int, unit: int) -> None:
@@ -120,9 +123,12 @@ class Launch:
         self.cost_ns = 0
         self.work = total * unit
         self.grain = kernel.grain if unit == 1 else max(1, SPLIT_ELEMENTS // unit)
+        #: Units of a block, 0 = one block for each thread, and what its borders are multiples of: see :func:`emu.runtime.cores.run`.
+        self.block = 0
+        self.border = cores.BLOCK
 
     def run(self) -> None:
-        cores.run(self.kernel.address, self.args, self.total, self.grain)
+        cores.run(self.kernel.address, self.args, self.total, self.grain, self.block, self.border)
 
 
 @cache
@@ -177,7 +183,21 @@ def launch(step: Step, where: dict[int, int], workspace: int, saturate: bool) ->
     made = Launch(step.name, kernel, _array_type(len(values))(*values), step.total, step.unit)
     if step.whole:
         made.grain = step.total
+    elif step.total > made.grain:
+        made.block, made.border = _blocks(step.kernel, step.unit)
     return made
+
+
+@cache
+def _blocks(kernel: KernelRef, unit: int) -> tuple[int, int]:
+    """A launch's ``block`` and ``border``. Columns and copies have one block for each thread: they like long lines."""
+    if kernel.kind == "elementwise":
+        return BLOCK_BYTES // ITEMSIZE[DataType[kernel.key[2]]], cores.BLOCK
+    if kernel.kind == "cast":
+        return BLOCK_BYTES // ITEMSIZE[DataType[kernel.key[1]]], cores.BLOCK
+    if kernel.kind == "rows" and kernel.key[-1]:
+        return -(-BLOCK_BYTES // (ITEMSIZE[DataType[kernel.key[2]]] * unit)), 1
+    return 0, cores.BLOCK
 
 
 def workspace_problem(ex: Executor, workspace: int, size: int) -> Refused | None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Callable
 from typing import Any
 
 from emu import config
-from emu.runtime.threads import RuntimeThread
+from emu.runtime.crew import SPIN_NS, Crew
 
 #: void kernel(int64_t *args, int64_t start, int64_t stop); ctypes releases the GIL around each call.
 PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -17,37 +16,17 @@ PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
 _HOLDING = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 #: A launch of at most its grain divided by this keeps the GIL: a grain is some 100 µs of work.
 TINY = 64
-#: Block borders are multiples of this, except the end.
+#: Block borders are multiples of this, except the end: no two threads write one cache line.
 BLOCK = 64
+#: A launch of so many preferred blocks has blocks of that size; a smaller one is cut into SHARES blocks for each thread.
+MANY = 8
+SHARES = 4
+#: A launch of fewer grains wakes nobody (a helper that is awake takes part): waking costs as much as it saves.
+WAKING = 8
 
 _kernels: dict[int, Any] = {}
 _holding: dict[int, Any] = {}
-_getcpu = ctypes.CDLL(None).sched_getcpu
-
-
-class _Helper:
-    """One core's thread. ``go`` hands it a job, ``done`` hands the caller the answer."""
-
-    def __init__(self, number: int) -> None:
-        self.go = threading.Lock()
-        self.done = threading.Lock()
-        self.go.acquire()
-        self.done.acquire()
-        self.job: tuple[Callable[..., None], Any, int, int] | None = None
-        self.tid = 0
-        RuntimeThread(self._serve, f"emu-core-{number}").start()
-
-    def _serve(self) -> None:
-        self.tid = threading.get_native_id()
-        while True:
-            self.go.acquire()
-            job = self.job
-            if job is None:
-                return
-            self.job = None
-            kernel, args, start, stop = job
-            kernel(args, start, stop)
-            self.done.release()
+_getcpu = ctypes.PyDLL(None).sched_getcpu
 
 
 class Cores:
@@ -56,38 +35,33 @@ class Cores:
     def __init__(self, threads: int) -> None:
         self.threads = threads
         self._busy = threading.Lock()
-        self._helpers: list[_Helper] = []
         self._cpus = os.sched_getaffinity(0)
         self._away_from = -1
+        # With more threads than CPUs one that looks for work takes the CPU from one that has some.
+        self._crew = Crew(max(threads - 1, 0), SPIN_NS if threads <= len(self._cpus) else 0)
 
-    def run(self, kernel: Callable[..., None], args: Any, total: int, grain: int) -> None:
-        """Run [0, total) in at most ``threads`` blocks of at least ``grain`` units."""
-        parts = min(self.threads, total // max(grain, 1))
-        # Not available: another stream's launch has the helpers (or this is a launch inside a launch).
+    def run(self, kernel: int, args: Any, total: int, grain: int, block: int = 0, border: int = BLOCK) -> bool:
+        """Run [0, total) of the kernel at address ``kernel`` on at most ``threads`` threads, in blocks as :func:`run` says; False when it
+        is not split: too small, or another stream's launch has the helpers (or this is a launch inside a launch)."""
+        grain = max(grain, 1)
+        parts = min(self.threads, total // grain)
         if parts < 2 or not self._busy.acquire(False):
-            kernel(args, 0, total)
-            return
+            return False
         try:
-            self._split(kernel, args, total, parts)
+            if block and total >= MANY * block:
+                size = block
+            elif block:
+                size = max(-(-total // (parts * SHARES)), grain // SHARES)
+            else:
+                size = -(-total // parts)
+            size = -(-size // border) * border
+            if len(self._crew.threads) < parts - 1:
+                self._crew.grow(parts - 1)
+            self._place()
+            self._crew.launch(kernel, args, total, size, parts - 1 if total >= WAKING * grain else 0)
         finally:
             self._busy.release()
-
-    def _split(self, kernel: Callable[..., None], args: Any, total: int, parts: int) -> None:
-        size = -(-total // parts)
-        size = -(-size // BLOCK) * BLOCK
-        while len(self._helpers) < parts - 1:
-            self._helpers.append(_Helper(len(self._helpers) + 1))
-        self._place()
-        used = []
-        for helper, start in zip(self._helpers, range(size, total, size), strict=False):
-            helper.job = (kernel, args, start, min(start + size, total))
-            helper.go.release()
-            used.append(helper)
-        try:
-            kernel(args, 0, min(size, total))
-        finally:
-            for helper in used:
-                helper.done.acquire()
+        return True
 
     def _place(self) -> None:
         """Keep the helpers off the caller's CPU.
@@ -99,32 +73,32 @@ class Cores:
         if cpu == self._away_from or len(self._cpus) < 2:
             return
         others = self._cpus - {cpu}
+        tids = self._crew.tids
         try:
-            for helper in self._helpers:
-                if helper.tid:
-                    os.sched_setaffinity(helper.tid, others)
+            for tid in tids:
+                if tid:
+                    os.sched_setaffinity(tid, others)
         except OSError:  # a container may forbid it: slower, not wrong
             pass
-        self._away_from = cpu if all(helper.tid for helper in self._helpers) else -1
+        self._away_from = cpu if all(tids) else -1
 
     def close(self) -> None:
         """End the helpers, after the launch that has them."""
         with self._busy:
-            for helper in self._helpers:
-                helper.job = None
-                helper.go.release()
-            self._helpers = []
+            self._crew.close()
+            self._crew = Crew(0)
 
 
 _cores: Cores | None = None
 
 
-def run(kernel_address: int, args: Any, total: int, grain: int) -> None:
+def run(kernel_address: int, args: Any, total: int, grain: int, block: int = 0, border: int = BLOCK) -> None:
     """Run the native kernel over [0, total) on the simulated cores.
 
-    ``args`` is a ctypes array of c_int64 that the caller keeps alive. Blocks are multiples of 64 units except the last; in place when
-    total <= grain, with one thread, or while another launch has the cores: never a deadlock. The GIL is released meanwhile, except for
-    the few microseconds of a tiny launch.
+    ``args`` is a ctypes array of c_int64 that the caller keeps alive. ``grain``: fewest units that are worth a thread. ``block``: units
+    of a block in a large launch, 0 = one block for each thread. Block borders are multiples of ``border`` units. In place when total <=
+    grain, with one thread, or while another launch has the cores: never a deadlock. Whoever is free takes the next block. The GIL is
+    released meanwhile, except for the few microseconds of a tiny launch.
     """
     global _cores
     if total * TINY <= grain:
@@ -133,15 +107,15 @@ def run(kernel_address: int, args: Any, total: int, grain: int) -> None:
             kernel = _holding[kernel_address] = _HOLDING(kernel_address)
         kernel(args, 0, total)
         return
+    if total > grain:
+        if _cores is None:
+            _cores = Cores(config.current().threads)
+        if _cores.run(kernel_address, args, total, grain, block, border):
+            return
     kernel = _kernels.get(kernel_address)
     if kernel is None:
         kernel = _kernels[kernel_address] = PROTOTYPE(kernel_address)
-    if total <= grain:
-        kernel(args, 0, total)
-        return
-    if _cores is None:
-        _cores = Cores(config.current().threads)
-    _cores.run(kernel, args, total, grain)
+    kernel(args, 0, total)
 
 
 def _renew(new: config.Config) -> None:

@@ -199,7 +199,7 @@ def test_every_thread_of_a_launch_takes_blocks(npu, threads):
         assert len(seen) == threads
 
 
-def test_helpers_that_sleep_are_woken_and_closed_ones_end(npu):
+def test_helpers_that_sleep_are_woken_and_closed_ones_end():
     """Helpers that never look for work before they sleep, at every moment of their way to it."""
     crew = Crew(2, spin_ns=0)
     crew.grow(2)
