@@ -100,6 +100,10 @@ class Config:
                 raise
 
 
+#: The environment variable of each field.
+VARIABLES: tuple[str, ...] = tuple(str(f.metadata["env"]) for f in fields(Config))
+
+
 def _expect(value: object, kind: type | tuple[type, ...], name: str) -> None:
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
         wanted = kind.__name__ if isinstance(kind, type) else "a path"

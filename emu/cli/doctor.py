@@ -27,6 +27,10 @@ _OPTIONAL = (
 )
 
 
+#: Variables that are no settings of the Config: a trace, another terminal's view, and what the tests read.
+_OTHER_VARIABLES = ("EMU_TRACE", "EMU_WATCH", "EMU_DOC_EXAMPLES", "EMU_OTHER_PYTHON")
+
+
 @dataclass(frozen=True)
 class Finding:
     """One line: ``state`` is ok, warn, fail, or none for an optional part that is missing; ``advice`` says what to do about it."""
@@ -100,6 +104,18 @@ def _backend() -> Iterator[Finding]:
     except LibraryError as error:
         text, _, advice = str(error).removeprefix("backend cann: ").partition(". ")
         yield Finding("back end cann", "fail", text, advice)
+
+
+def _environment() -> Iterator[Finding]:
+    """Variables that look like settings and are none: what is misspelt has no effect."""
+    from difflib import get_close_matches
+
+    from emu.config import VARIABLES
+
+    known = (*VARIABLES, *_OTHER_VARIABLES)
+    for name in sorted(n for n in os.environ if n.startswith("EMU_") and n not in known):
+        near = get_close_matches(name, known, n=1)
+        yield Finding("environment", "warn", f"{name} is no setting", f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}")
 
 
 def _platform() -> Iterator[Finding]:
@@ -186,6 +202,7 @@ CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
     _versions,
     _optional,
     _backend,
+    _environment,
     _platform,
     _cpu,
     _threads,

@@ -54,6 +54,15 @@ def test_info_wrong_usage(emu, args, says):
     assert says in ran.err
 
 
+def test_doctor_names_a_misspelt_variable(emu, monkeypatch):
+    monkeypatch.setenv("EMU_SHEDULE", "lazy")
+    monkeypatch.setenv("EMU_TRACE", "")
+    ran = emu("doctor", "--json")
+    found = [f for f in json.loads(ran.out)["findings"] if f["name"] == "environment"]
+    assert ran.code == 0
+    assert [(f["state"], f["value"], f["advice"]) for f in found] == [("warn", "EMU_SHEDULE is no setting", "did you mean EMU_SCHEDULE?")]
+
+
 def test_doctor_is_well_here(emu):
     ran = emu("doctor", "--json")
     found = json.loads(ran.out)
