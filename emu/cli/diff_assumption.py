@@ -2,42 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+from emu.cli._compare import comparison, show_differences
 
-from emu.cli._common import AsJson, progress_bar
-from emu.cli.diff_soc import show
-from emu.cli.study import Columns, Count, Dtypes, Grad, Inputs, Markdown, Op, RowLength, Seed, guarded, products, split
+if TYPE_CHECKING:
+    from emu.study.differ import Difference
 
 
-def command(
-    op: Op,
-    dtype: Dtypes = None,
-    soc: Annotated[str, typer.Option("--soc", metavar="A,B", help="Products, or all: one of each architecture.")] = "all",
-    inputs: Inputs = "auto",
-    grad: Grad = None,
-    n: Count = 1 << 18,
-    seed: Seed = 0,
-    row_length: RowLength = 64,
-    columns: Columns = False,
-    markdown: Markdown = False,
-    as_json: AsJson = False,
-) -> None:
-    """Count how many inputs change with each named assumption that an operator rests on."""
-    with progress_bar() as bar:
-        task = bar.add_task(op, total=None)
-
-        def work() -> object:
-            from emu.study import diff_assumption
-
-            return diff_assumption(
-                op, socs=products(soc), dtypes=None if dtype is None else [d.upper() for d in split(dtype)], inputs=inputs, grad=grad, n=n,
-                seed=seed, row_length=row_length, last=not columns,
-                progress=lambda done, total: bar.update(task, completed=done, total=total),
-            )  # fmt: skip
-
-        found, single = guarded(work)
-    show(op, found, as_json, markdown)
+def _show(op: str, found: tuple[list[Difference], list[str]], as_json: bool, markdown: bool) -> None:
+    changes, single = found
+    show_differences(op, changes, as_json, markdown)
     if single and not as_json and not markdown:
         print("One value only is known, nothing to compare: " + ", ".join(single))
+
+
+command = comparison("diff_assumption", 1 << 18, _show)
+command.__doc__ = __doc__

@@ -2,56 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from emu.cli._compare import comparison, show_differences
 
-import typer
-
-from emu.cli._common import AsJson, print_json, progress_bar
-from emu.cli.study import Columns, Count, Dtypes, Grad, Inputs, Markdown, Op, RowLength, Seed, guarded, print_text, products, split
-
-
-def command(
-    op: Op,
-    dtype: Dtypes = None,
-    soc: Annotated[str, typer.Option("--soc", metavar="A,B", help="Products, or all: one of each architecture.")] = "all",
-    inputs: Inputs = "auto",
-    grad: Grad = None,
-    n: Count = 1 << 20,
-    seed: Seed = 0,
-    row_length: RowLength = 64,
-    columns: Columns = False,
-    markdown: Markdown = False,
-    as_json: AsJson = False,
-) -> None:
-    """Compare products: which inputs give other bits, and by how much."""
-    with progress_bar() as bar:
-        task = bar.add_task(op, total=None)
-
-        def work() -> object:
-            from emu.study import diff_soc
-
-            return diff_soc(
-                op, socs=products(soc), dtypes=None if dtype is None else [d.upper() for d in split(dtype)], inputs=inputs, grad=grad, n=n,
-                seed=seed, row_length=row_length, last=not columns,
-                progress=lambda done, total: bar.update(task, completed=done, total=total),
-            )  # fmt: skip
-
-        found = guarded(work)
-    show(op, found, as_json, markdown)
-
-
-def show(op: str, found: list, as_json: bool, markdown: bool) -> None:  # type: ignore[type-arg]
-    """The pairs as JSON or as a table with the largest difference of each."""
-    if as_json:
-        print_json([d.row() | {"first": list(d.first)} for d in found])
-        return
-    rows = []
-    for d in found:
-        first = d.first[0] if d.first else None
-        ins = "" if first is None else ", ".join(f"{i['name']}={i['decimal']}" for i in first["inputs"])
-        case = "" if first is None else f"{ins}: {first['result']} / {first['golden']}"
-        rows.append([d.dtype, d.what, d.other, f"{d.differing} of {d.n}", f"{100 * d.share:.3g} %", str(d.steps_max), str(d.special), case])
-    header = ["dtype", "this", "other", "differ", "share", "steps, largest", "NaN or inf differ", "largest difference: this / other"]
-    print_text([header, *rows], markdown, op)
-    if not markdown:
-        print("steps: representable values between the two results. Any NaN equals any NaN.")
+command = comparison("diff_soc", 1 << 20, show_differences)
+command.__doc__ = __doc__

@@ -32,7 +32,7 @@ _RANGES = ("input_data_ranges", "tensor_value_ranges")
 HELP = {
     "FILE.npy,FILE.npy": "the tensors that the operator reads, in its order; rows lie along the last dimension",
     "FILE.npz": "the same under the parameters' names (with --against true: x instead of the forward result); read in "
-    "pieces as .npy is, unless compressed: then it must fit into memory",
+    "pieces as .npy is; a compressed one is first unpacked into a temporary file",
     "FILE.csv": f"TTK-style cases: columns {' or '.join(_SHAPES)}; {' or '.join(_DTYPES)}; "
     f"and if wanted {' or '.join(_RANGES)}; testcase_name",
     "FILE.json": "ATK-style cases: [{name, inputs: [{name, dtype, shape, range_values}]}]",

@@ -101,7 +101,7 @@ def diff_assumption(
     names of those with a single known value, which cannot be compared."""
     flow = find_operator(op).flow.name
     declared = find_operator(op)
-    dtypes = declared.dtypes if dtypes is None else dtypes
+    dtypes = tuple(d for d in declared.dtypes if d != "DOUBLE") if dtypes is None else dtypes
     socs = _checked(declared, dtypes, socs)
     touching = [a for a in ASSUMPTIONS if flow in a.flows]
     found = []

@@ -111,6 +111,15 @@ class Problem:
         fmt = FORMATS.get(self.dtype)
         return fmt is not None and saturates(fmt, self.arch, profile(self.soc).saturates)
 
+    def check_studied(self) -> None:
+        """Raises StudyError for a dtype that cannot be studied, though it may be compared with."""
+        if self.dtype == "DOUBLE":
+            rest = " or ".join(d for d in self.op.dtypes if d != "DOUBLE")
+            raise StudyError(
+                f"a study needs golden values much finer than the dtype, which DOUBLE has not: choose --dtype {rest}; "
+                "DOUBLE serves as what to compare with: --against float64, or --against dtype:DOUBLE where the operator has it"
+            )
+
     def refusal(self) -> str:
         """Why the product refuses the operator in strict mode, or an empty text."""
         bound = bind(self.op.name, self.soc)
@@ -119,8 +128,6 @@ class Problem:
     def unsupported(self) -> str:
         """Why there is no such kernel, or an empty text."""
         known = self.op.dtypes_on(profile(self.soc))
-        if self.dtype == "DOUBLE":
-            raise StudyError("a study needs a golden value finer than the dtype: choose FLOAT, FLOAT16, BF16, INT8 or INT32, not DOUBLE")
         if self.dtype not in self.op.dtypes:
             raise unknown(f"dtype of {self.op.python_name}", self.dtype, self.op.dtypes)
         return "" if self.dtype in known else f"{self.soc} has no {self.dtype}; it has {', '.join(known)}"

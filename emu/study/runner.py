@@ -154,6 +154,7 @@ def plan(
         raise StudyError(f"emu.study.run: {error}") from None
     todo: list[tuple[Problem, _Cell | None]] = []
     for problem in _problems(q):
+        problem.check_studied()
         missing = problem.unsupported()
         todo.append((problem, None if missing else _Cell(q, problem, provider)))
     if not any(cell for _, cell in todo):

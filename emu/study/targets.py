@@ -14,7 +14,7 @@ from emu.study import decide, exact, numbers
 from emu.study.dd import DD
 from emu.study.errors import LacksError, StudyError, unknown
 from emu.study.exact import FORWARD_OF, Golden
-from emu.study.inputs import LazyArray, load
+from emu.study.files import LazyArray, load
 from emu.study.numbers import Bits
 from emu.study.problem import Problem, find_soc, parse_assume
 from emu.verify.provider import Provider
@@ -152,19 +152,14 @@ def _file(problem: Problem, path: Path) -> Target:
         raise StudyError(
             f"{path} has dtype {found.dtype}, narrower than the study's {problem.dtype}: choose the --dtype of the saved results"
         )
-    flat = found.reshape(-1)
-    if found.dtype.kind != "f":
-        LazyArray(flat[:0], problem.dtype, str(path))[:]  # a dtype that does not fit is refused here, before anything runs
+    # Floats keep what they have beyond the dtype; numbers that stand for patterns become values.
+    saved = LazyArray(found, "DOUBLE" if found.dtype.kind == "f" else problem.dtype, str(path))
 
     def expect(inputs: tuple[Bits, ...], raw: tuple[Bits, ...], start: int) -> Expected:
-        shape = inputs[0].shape
-        part = np.ascontiguousarray(flat[start : start + inputs[0].size])
-        if part.dtype.kind == "f":
-            return _plain(problem, part.astype(np.float64).reshape(shape))
-        bits = LazyArray(part, problem.dtype, str(path))[:]
-        return _plain(problem, numbers.values(problem.dtype, bits.reshape(shape)))
+        bits = saved.read(start, start + inputs[0].size).reshape(inputs[0].shape)
+        return _plain(problem, numbers.values("DOUBLE" if found.dtype.kind == "f" else problem.dtype, bits))
 
-    expect.elements = flat.size  # type: ignore[attr-defined]
+    expect.elements = saved.size  # type: ignore[attr-defined]
     expect.path = str(path)  # type: ignore[attr-defined]
     return expect
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-from emu.study import distributions, inputs, numbers, run
+from emu.study import distributions, files, inputs, numbers, run
 from emu.study.errors import StudyError
 
 
@@ -184,8 +184,8 @@ def test_npz_is_read_in_its_place(tmp_path: Path, order: Literal["C", "F"]) -> N
     grad, result = (np.asarray(a, order=order) for a in rng.standard_normal((2, 5, 7)).astype(np.float16))
     for name, save in (("stored", np.savez), ("packed", np.savez_compressed)):
         save(tmp_path / f"{name}.npz", result=result, grad=grad)
-        found = inputs.load_inputs(f"{tmp_path}/{name}.npz", ("grad", "result"))
-        assert [isinstance(a, np.memmap) for a in found] == [name == "stored"] * 2
+        found = files.load_inputs(f"{tmp_path}/{name}.npz", ("grad", "result"))
+        assert [isinstance(a, np.memmap) for a in found] == [True] * 2
         assert np.array_equal(found[0], grad)
         assert np.array_equal(found[1], result)
         source = inputs.from_arrays(found, "FLOAT16", ("grad", "result"), True, name)
@@ -208,6 +208,38 @@ def test_npz_members_that_cannot_be_mapped(tmp_path: Path) -> None:
     np.savez(tmp_path / "b.npz", self=np.array([{}], object))
     with pytest.raises(StudyError, match="not a readable"):
         run("selu", dtypes=("FLOAT16",), inputs=str(tmp_path / "b.npz"))
+
+
+def test_either_byte_order_is_read(tmp_path: Path) -> None:
+    x = np.linspace(-3, 3, 41).astype(np.float16)
+    for name, array in (("little", x), ("big", x.astype(">f2")), ("bits", x.view(np.uint16)), ("swapped", x.view(np.uint16).astype(">u2"))):
+        np.save(tmp_path / f"{name}.npy", array)
+        source = inputs.make(f"{tmp_path}/{name}.npy", "FLOAT16", ("self",), grad=None, n=1, seed=0, row=None)
+        assert np.array_equal(source.block(0)[0], x.view(np.uint16)), name
+
+
+@pytest.mark.parametrize("kind", [complex, "M8[s]", [("a", "f2")]])
+def test_arrays_that_are_no_numbers(tmp_path: Path, kind: Any) -> None:
+    np.save(tmp_path / "x.npy", np.ones(3, kind))
+    with pytest.raises(StudyError, match="give an array of floats or integers"):
+        run("selu", dtypes=("FLOAT16",), inputs=f"{tmp_path}/x.npy")
+
+
+def test_a_masked_array_leaves_no_file_to_read(tmp_path: Path) -> None:
+    with pytest.raises(NotImplementedError):
+        np.save(tmp_path / "x.npy", np.ma.masked_greater(np.ones(3), 0.5))
+    with pytest.raises(StudyError, match="a masked one has no file format"):
+        run("selu", dtypes=("FLOAT16",), inputs=f"{tmp_path}/x.npy")
+
+
+def test_an_archive_that_finds_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    np.savez_compressed(tmp_path / "a.npz", self=np.ones(3))
+    monkeypatch.setattr(files.shutil, "copyfileobj", full)
+    with pytest.raises(StudyError, match=r"No space left.*numpy.savez.*TMPDIR"):
+        run("selu", dtypes=("FLOAT16",), inputs=str(tmp_path / "a.npz"))
 
 
 def test_npz_without_the_names(tmp_path: Path) -> None:
