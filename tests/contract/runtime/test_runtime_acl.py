@@ -14,7 +14,6 @@ import pytest
 
 from emu.acl._entry import ENTRIES
 from emu.runtime import cores, hooks
-from emu.runtime.crew import Crew
 
 
 def test_from_half_is_not_ieee_at_the_edge(npu):
@@ -197,25 +196,6 @@ def test_every_thread_of_a_launch_takes_blocks(npu, threads):
         seen.clear()
         cores.run(address_of(kernel), (ctypes.c_int64 * 1)(0), 64 * cores.WAKING * threads, 64, 64)
         assert len(seen) == threads
-
-
-def test_helpers_that_sleep_are_woken_and_closed_ones_end():
-    """Helpers that never look for work before they sleep, at every moment of their way to it."""
-    crew = Crew(2, spin_ns=0)
-    crew.grow(2)
-    counts = np.zeros(640, np.int64)
-
-    def work(args: int, start: int, stop: int) -> None:
-        counts[start:stop] += 1
-
-    kernel = KERNEL(work)
-    for k in range(2000):
-        crew.launch(address_of(kernel), (ctypes.c_int64 * 1)(0), 640, 64, 2)
-        assert (counts == k + 1).all()
-    crew.close()
-    for thread in crew.threads:
-        thread.join(60)
-        assert not thread.is_alive()
 
 
 def test_launches_at_once_and_inside_each_other(npu):
