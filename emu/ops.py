@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emu import config
+from emu.arguments import integer
 from emu.executor import Fault, Launch, prepare, submit
 from emu.objects import MAX_DIMS, Tensor
 from emu.opdef.catalogue import OPERATORS, operator
@@ -29,6 +30,7 @@ from emu.status import AclError
 from emu.types import DataType, Format, dtype_name
 
 _INVALID = 161002
+_ND = int(Format.ND)
 
 NUMPY_TYPES: dict[DataType, np.dtype[Any]] = {
     DataType.FLOAT: np.dtype(np.float32), DataType.FLOAT16: np.dtype(np.float16),
@@ -84,6 +86,10 @@ class ArraySpace:
         low, high = np.lib.array_utils.byte_bounds(array) if hasattr(np.lib, "array_utils") else np.byte_bounds(array)  # type: ignore[attr-defined]
         self.spans.append(_Span(name, int(low), int(high)))
 
+    def add_tensor(self, name: str, tensor: Tensor) -> None:
+        """The array that :func:`descriptor` made ``tensor`` of."""
+        self.spans.append(_Span(name, tensor.data, tensor.data + tensor.storage[0] * tensor.itemsize))
+
     def find(self, address: int, nbytes: int) -> object | None:
         for span in self.spans:
             if span.start <= address and address + nbytes <= span.end:
@@ -111,20 +117,23 @@ def as_array(value: Any, name: str) -> NDArray[Any]:
 def descriptor(array: NDArray[Any], name: str, *, written: bool = False) -> Tensor:
     """The aclTensor that an array stands for: its own strides, so that a strided array is used as it is."""
     code = data_type(array, name, written=written)
+    flags = array.flags
+    if flags.c_contiguous and flags.aligned and array.ndim <= MAX_DIMS:
+        return Tensor(array.shape, code, None, 0, _ND, (array.size,), array.__array_interface__["data"][0])
     item = array.itemsize
     if array.ndim > MAX_DIMS:
         raise AclError(_INVALID, f"{name} has {array.ndim} dimensions; an aclTensor holds at most {MAX_DIMS}")
     dims = array.shape
     if array.size and any(s % item for s in array.strides):
         raise AclError(_INVALID, f"{name} has byte strides {array.strides} that are no multiples of its element size {item}: copy it first")
-    if not array.flags.aligned:
+    if not flags.aligned:
         raise AclError(_INVALID, f"{name} is not aligned to its element size {item}: copy it first")
     strides = tuple(s // item for s in array.strides)
     base = array.__array_interface__["data"][0]
     low = sum((d - 1) * s for d, s in zip(dims, strides, strict=True) if s < 0 and d > 0)
     high = sum((d - 1) * s for d, s in zip(dims, strides, strict=True) if s > 0 and d > 0)
     storage = (high - low + 1,) if array.size else (0,)
-    return Tensor(dims, code, strides, -low, int(Format.ND), storage, base + low * item)
+    return Tensor(dims, code, strides, -low, _ND, storage, base + low * item)
 
 
 def run(op: Operator, values: list[Any], soc: str | None, numerics: str | None, out: NDArray[Any] | None) -> NDArray[Any]:
@@ -140,20 +149,20 @@ def run(op: Operator, values: list[Any], soc: str | None, numerics: str | None, 
     arrays: dict[str, NDArray[Any]] = {}
     args: list[Any] = []
     given = iter(values)
-    for p in op.params:
-        if p.role is Role.ATTR:
-            args.append(_attribute(next(given), p))
-        elif p.role in (Role.IN, Role.INOUT):
-            array = as_array(next(given), p.python)
-            arrays[p.name] = array
-            args.append(descriptor(array, p.python))
+    for kind, name, python in _places(op):
+        if kind == _ATTRIBUTE:
+            args.append(integer(next(given), python))
+        elif kind == _INPUT:
+            arrays[name] = array = as_array(next(given), python)
+            tensor = descriptor(array, python)
+            space.add_tensor(name, tensor)
+            args.append(tensor)
         else:
             args.append(None)
     result = _result_array(op, arrays, out)
-    args = [descriptor(result, "out", written=True) if a is None else a for a in args]
-    space.add("out", result)
-    for name, array in arrays.items():
-        space.add(name, array)
+    written = descriptor(result, "out", written=True)
+    space.add_tensor("out", written)
+    args = [written if a is None else a for a in args]
     made = prepare(bound, args, mode, now.strict_products)
     if isinstance(made, Refused):
         raise AclError(made.code, made.text)
@@ -171,10 +180,14 @@ def _now(task: Launch | Fault) -> None:
     task.run()
 
 
-def _attribute(value: Any, p: Param) -> int:
-    from emu.arguments import integer
+_INPUT, _ATTRIBUTE, _OUTPUT = range(3)
 
-    return integer(value, p.python)
+
+@cache
+def _places(op: Operator) -> tuple[tuple[int, str, str], ...]:
+    """What each parameter takes, its name and its Python name."""
+    kinds = {Role.IN: _INPUT, Role.INOUT: _INPUT, Role.ATTR: _ATTRIBUTE}
+    return tuple((kinds.get(p.role, _OUTPUT), p.name, p.python) for p in op.params)
 
 
 def _result_array(op: Operator, arrays: dict[str, NDArray[Any]], out: NDArray[Any] | None) -> NDArray[Any]:
@@ -213,11 +226,13 @@ def function(op: Operator) -> Callable[..., NDArray[Any]]:
     inplace = op.output.role is Role.INOUT
     positional = [Parameter(p.python, Parameter.POSITIONAL_OR_KEYWORD) for p in inputs]
     options = ["soc", "numerics"] + ([] if inplace else ["out"])
+    free = frozenset(options)
+    count = len(positional)
     signature = Signature([*positional, *(Parameter(n, Parameter.KEYWORD_ONLY, default=None) for n in options)])
 
     def call(*args: Any, **named: Any) -> NDArray[Any]:
-        if len(args) == len(positional) and not named:
-            return run(op, list(args), None, None, None)
+        if len(args) == count and free.issuperset(named):  # inspect takes its time
+            return run(op, list(args), named.get("soc"), named.get("numerics"), named.get("out"))
         given = signature.bind(*args, **named).arguments
         values = [given[p.python] for p in inputs]
         return run(op, values, given.get("soc"), given.get("numerics"), given.get("out"))
