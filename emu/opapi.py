@@ -17,13 +17,14 @@ from emu.objects import Tensor
 from emu.opdef.catalogue import OPERATORS
 from emu.opdef.spec import Operator
 from emu.plan import Refused, bind
-from emu.runtime import clock, hooks
+from emu.runtime import clock, handles, hooks
 from emu.runtime import context as contexts
 from emu.runtime import stream as streams
 from emu.runtime.errors import fail_aclnn
 from emu.runtime.handles import lookup, register, release
 from emu.status import AclnnStatus, name_of
 
+_ZERO = 0
 _INNER = int(AclnnStatus.ACLNN_ERR_INNER)
 _RUNTIME = int(AclnnStatus.ACLNN_ERR_RUNTIME_ERROR)
 
@@ -34,6 +35,7 @@ def phase_one(op: Operator) -> Callable[..., tuple[int, int, int]]:
     tensor_places = tuple(i for i, p in enumerate(op.params) if p.is_tensor)
     attr_places = tuple(i for i, p in enumerate(op.params) if not p.is_tensor)
     name = op.name + "GetWorkspaceSize"
+    find = handles._live.get
 
     def get_workspace_size(*args: Any, **named: Any) -> tuple[int, int, int]:
         values = list(args) if not named else _by_name(name, names, args, named)
@@ -44,8 +46,8 @@ def phase_one(op: Operator) -> Callable[..., tuple[int, int, int]]:
         dead = None
         for i in tensor_places:
             handle = values[i]
-            tensor = lookup(handle, Tensor) if type(handle) is int else None
-            if tensor is None:
+            tensor = find(handle) if type(handle) is int else None
+            if tensor.__class__ is not Tensor:
                 handle = as_handle(handle, names[i])
                 tensor = lookup(handle, Tensor)
                 if tensor is None and handle != 0 and dead is None:
@@ -96,14 +98,16 @@ def _dead_tensor(
 
 def phase_two(op: Operator) -> Callable[..., int]:
     """aclnnXxx of an operator."""
+    name = op.name
 
     def run(workspace: Any, workspaceSize: Any, executor: Any, stream: Any) -> int:
+        # The first two of most calls are 0, and a handle that is an int needs no look.
         return execute(
-            op.name,
-            pointer(workspace, "workspace"),
-            integer(workspaceSize, "workspaceSize", UINT64),
-            as_handle(executor, "executor"),
-            as_handle(stream, "stream"),
+            name,
+            workspace if workspace is _ZERO else pointer(workspace, "workspace"),
+            workspaceSize if workspaceSize is _ZERO else integer(workspaceSize, "workspaceSize", UINT64),
+            executor if type(executor) is int else as_handle(executor, "executor"),
+            stream if type(stream) is int else as_handle(stream, "stream"),
         )
 
     run.__name__ = run.__qualname__ = op.name
