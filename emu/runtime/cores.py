@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from functools import cache
 from typing import Any
 
 from emu import config
@@ -110,6 +111,7 @@ def run(kernel_address: int, args: Any, total: int, grain: int, block: int = 0, 
     if total > grain:
         if _cores is None:
             _cores = Cores(config.current().threads)
+            _watch_forks()
         if _cores.run(kernel_address, args, total, grain, block, border):
             return
     kernel = _kernels.get(kernel_address)
@@ -125,7 +127,13 @@ def _renew(new: config.Config) -> None:
         _cores = None
 
 
-def forget_after_fork() -> None:
+@cache
+def _watch_forks() -> None:
+    """Once: launches need no device (:mod:`emu.ops`), so nobody else may look after forks."""
+    os.register_at_fork(after_in_child=_forget_after_fork)
+
+
+def _forget_after_fork() -> None:
     """In a forked child no helper exists."""
     global _cores
     _cores = None

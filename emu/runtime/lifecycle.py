@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 
-from emu.runtime import context, cores, device, pinned, threads, waiters
+from emu.runtime import context, device, pinned, threads, waiters
 
 
 def _leave() -> None:
@@ -17,7 +17,6 @@ def _leave() -> None:
 def _child() -> None:
     """In a forked child none of the parent's threads exists, and an open device stays the parent's alone."""
     threads.forget_after_fork()
-    cores.forget_after_fork()
     pinned.forget_after_fork()
     waiters.forget_after_fork()
     if device.forget_after_fork():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import subprocess
+import sys
 import time
 from typing import Any
 
@@ -105,3 +107,42 @@ def test_signals_do_not_end_a_sleep_or_a_launch():
         signal.signal(signal.SIGUSR1, before)
     assert seen
     assert ended(crew)
+
+
+_FORK = """
+import os, sys, threading, warnings
+import numpy as np
+import emu
+from emu import ops
+warnings.simplefilter("ignore")
+emu.configure(threads=3)
+g = np.ones(1 << 20, np.float32)
+want = ops.selu_backward(g, g)
+stop = []
+def launches():
+    while not stop:
+        ops.selu_backward(g, g)
+busy = threading.Thread(target=launches)
+busy.start()
+for k in range(20):
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if (ops.selu_backward(g, g) == want).all() else 3)
+    if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]):
+        os._exit(4)
+stop.append(1)
+busy.join()
+print("done", (ops.selu_backward(g, g) == want).all())
+"""
+
+
+def test_forked_children_have_cores_of_their_own():
+    """Without a device, and while another thread's launch has the helpers."""
+    done = subprocess.run([sys.executable, "-c", _FORK], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (0, "done True\n"), done.stderr
+
+
+def test_a_process_ends_while_its_helpers_look_for_work():
+    code = "import numpy, emu; from emu import ops; emu.configure(threads=2); a = numpy.ones(1 << 20, 'f'); ops.selu_backward(a, a)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
