@@ -181,6 +181,8 @@ def launch(step: Step, where: dict[int, int], workspace: int, saturate: bool) ->
     values += step.sizes
     values += kernel.aux
     made = Launch(step.name, kernel, _array_type(len(values))(*values), step.total, step.unit)
+    if step.unit == 1 and step.kernel.kind == "rows":  # the kernel's own grain counts rows, whatever their length
+        made.grain = SPLIT_ELEMENTS
     if step.whole:
         made.grain = step.total
     elif step.total > made.grain:
