@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from emu.objects import Tensor
 from emu.opdef.spec import EMPTY
-from emu.plan import EMPTY_PLAN, Bound, KernelRef, Plan, Refused, Step, make
+from emu.plan import EMPTY_PLAN, Bound, KernelRef, Plan, Refused, Step, kernel_ref, make
 from emu.runtime import cores
 from emu.status import AclError, AclnnStatus
 from emu.types import ITEMSIZE, DataType
@@ -131,6 +131,15 @@ class Launch:
         cores.run(self.kernel.address, self.args, self.total, self.grain, self.block, self.border)
 
 
+class Folded(Launch):
+    """A launch whose work another one does: the copy of an operand that is used where it is (:mod:`emu.strided`)."""
+
+    __slots__ = ()
+
+    def run(self) -> None:
+        pass
+
+
 @cache
 def _array_type(n: int) -> type[CArray[c_int64]]:
     return c_int64 * n
@@ -174,13 +183,13 @@ def _operand_fault(ex: Executor, place: int, start: int, nbytes: int, space: Add
     return where + f"reaches {nbytes} bytes at {start:#x}, not in one live allocation of the current device; {space.nearest(start)}."
 
 
-def launch(step: Step, where: dict[int, int], workspace: int, saturate: bool) -> Launch:
+def launch(step: Step, where: dict[int, int], workspace: int, saturate: bool, kind: type[Launch] = Launch) -> Launch:
     """One step of the plan with addresses in place of operands; ``workspace`` is a host address here."""
     kernel = step.kernel.get(saturate)
     values = [where[k] if k >= 0 else workspace + ~k for k in step.operands]
     values += step.sizes
     values += kernel.aux
-    made = Launch(step.name, kernel, _array_type(len(values))(*values), step.total, step.unit)
+    made = kind(step.name, kernel, _array_type(len(values))(*values), step.total, step.unit)
     if step.unit == 1 and step.kernel.kind == "rows":  # the kernel's own grain counts rows, whatever their length
         made.grain = SPLIT_ELEMENTS
     if step.whole:
@@ -200,6 +209,25 @@ def _blocks(kernel: KernelRef, unit: int) -> tuple[int, int]:
     if kernel.kind == "rows" and kernel.key[-1]:
         return -(-BLOCK_BYTES // (ITEMSIZE[DataType[kernel.key[2]]] * unit)), 1
     return 0, cores.BLOCK
+
+
+def launches(plan: Plan, where: dict[int, int], workspace: int, saturate: bool) -> list[Launch]:
+    """One launch for each step of the plan, in order. The kernel works on strided operands themselves where that gives the same."""
+    tiles = plan.tiles
+    if tiles is None:
+        return [launch(step, where, workspace, saturate) for step in plan.steps]
+    at = tiles.addresses(where, workspace)
+    if not tiles.same_result(at):
+        return [launch(step, where, workspace, saturate) for step in plan.steps]
+    made = []
+    for number, step in enumerate(plan.steps):
+        if number == tiles.main:
+            kernel, copy = kernel_ref("tiles").get(False), kernel_ref("copy", tiles.itemsize).get(False)
+            values = tiles.arguments(step.kernel.get(saturate), copy, step.sizes, at, workspace)
+            made.append(Launch(step.name, kernel, _array_type(len(values))(*values), step.total, step.unit))
+        else:
+            made.append(launch(step, where, workspace, saturate, Folded if number in tiles.folded else Launch))
+    return made
 
 
 def workspace_problem(ex: Executor, workspace: int, size: int) -> Refused | None:
@@ -233,8 +261,7 @@ def submit(
     if isinstance(where, str):
         enqueue(Fault(ex.bound.op.name, ex.bound.soc.fault_code, where))
         return
-    for step, cost in zip_longest(ex.plan.steps, ex.plan.costs):
-        task = launch(step, where, workspace + space.delta, saturate)
+    for task, cost in zip_longest(launches(ex.plan, where, workspace + space.delta, saturate), ex.plan.costs):
         if cost is not None:
             task.cost = cost
             task.cost_ns = cost.ns

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from emu.objects import Tensor, row_major
 from emu.opdef.spec import Binding, BoundCheck, Operator
 from emu.soc import profile
+from emu.strided import Operand, Tiles, byte_strides, make_tiles
 from emu.types import ITEMSIZE, DataType, dt, dtype_name
 from emu.workspace import Layout
 
@@ -56,6 +57,8 @@ class KernelRef:
         found: Kernel
         if self.kind == "copy":
             found = b.strided_copy(self.key[0])
+        elif self.kind == "tiles":
+            found = b.tiles()
         elif self.kind == "cast":
             source, target, arch = self.key
             found = b.cast(source, target, Variant(arch, target, saturate))
@@ -92,13 +95,15 @@ class Step(NamedTuple):
 class Plan(NamedTuple):
     """The launches of a call, the workspace that they need, and the places of the tensors whose memory they touch.
 
-    ``costs`` is empty until the plan runs on a device: then it has one cost for each step (:mod:`emu.runtime.clock`).
+    ``costs`` is empty until the plan runs on a device: then it has one cost for each step (:mod:`emu.runtime.clock`). ``tiles``: how the
+    host runs the kernel without the copies of strided operands, where it can.
     """
 
     steps: tuple[Step, ...]
     workspace: int
     touched: tuple[int, ...]
     costs: list[Cost]
+    tiles: Tiles | None = None
 
 
 #: Plans that one operator on one product keeps for calls that come again.
@@ -272,7 +277,31 @@ def _general(bound: Bound, args: Sequence[Any], numerics: str, dtype: int) -> Pl
     )
     if not out.contiguous and out.overlaps_itself():
         steps = (*steps[:-1], steps[-1]._replace(whole=True))
-    return Plan(steps, total, bound.touched, [])
+    return Plan(steps, total, bound.touched, [], _tiles(bound, args, steps, main_at, dtype, noncontiguous))
+
+
+def _tiles(bound: Bound, args: Sequence[Any], steps: tuple[Step, ...], at: int, dtype: int, copied: list[int]) -> Tiles | None:
+    """The kernel, step ``at``, on strided tensors themselves; ``copied`` are the places that the first steps gather."""
+    out: Tensor = args[bound.output]
+    scattered = not out.contiguous and at == len(steps) - 2
+    if not copied and not scattered:
+        return None
+    main = steps[at]
+    if main.kernel.kind == "rows" and not main.kernel.key[-1]:
+        return None
+    result = Operand(main.operands[0])
+    if scattered and not steps[-1].whole:
+        result = Operand(main.operands[0], (bound.output, byte_strides(out)), at + 1)
+    operands = [result]
+    for i, place in zip(bound.inputs, main.operands[1:], strict=True):
+        tensor: Tensor = args[i]
+        if tensor.dims != out.dims:
+            return None
+        if i in copied and tensor.dtype == dtype:
+            operands.append(Operand(place, (i, byte_strides(tensor)), copied.index(i)))
+        else:
+            operands.append(Operand(place))
+    return make_tiles(out.dims, main.unit, ITEMSIZE[dtype], operands, at)
 
 
 def _copy(tensor: Tensor) -> KernelRef:

@@ -94,9 +94,9 @@ def _from_plan(flow: str, plan: Plan) -> Kernel:
 
     def aux() -> tuple[tuple[int, ...], Any]:
         if plan.table is None:
-            return (), None
+            return (0,), None
         table = _table(*plan.table())
-        return (table.ctypes.data,), table
+        return (table.ctypes.data, 0), table
 
     return _by_name(_kernel_name(flow, plan.key), make, aux)
 
@@ -151,7 +151,7 @@ def rows(flow: str, v: Variant, last: bool) -> Kernel:
                 return rows_.along_last(name, plan), 1
             return columns.along_other(name, plan), columns.COLUMNS
 
-        return _by_name(name, pyfunc, lambda: ((), None))
+        return _by_name(name, pyfunc, lambda: ((0,), None))
 
     return _once(("rows", flow, v, last), make)
 
@@ -163,11 +163,11 @@ def cast(src: str, dst: str, v: Variant) -> Kernel:
     """
 
     def make() -> Kernel:
-        from . import views
+        from . import casts
 
-        key = views.cast_key(src, dst, v)
+        key = casts.cast_key(src, dst, v)
         name = _kernel_name("cast", key)
-        return _by_name(name, lambda: (views.cast(name, *key), GRAIN), lambda: ((), None))
+        return _by_name(name, lambda: (casts.cast(name, *key), GRAIN), lambda: ((), None))
 
     return _once(("cast", src, dst, v._replace(dtype="")), make)
 
@@ -190,6 +190,17 @@ def strided_copy(itemsize: int) -> Kernel:
     return _once(("strided_copy", itemsize), make)
 
 
+def tiles() -> Kernel:
+    """Another kernel run on strided operands, in tiles; args as in `tiles.tiles`, the range is the other kernel's."""
+
+    def make() -> Kernel:
+        from . import tiles as tiles_
+
+        return _by_name("tiles", lambda: (tiles_.tiles("tiles"), GRAIN), lambda: ((), None))
+
+    return _once(("tiles",), make)
+
+
 def _family(entry: Flow) -> Any:
     from importlib import import_module
 
@@ -206,4 +217,5 @@ __all__ = [
     "source_stamp",
     "stats",
     "strided_copy",
+    "tiles",
 ]

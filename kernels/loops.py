@@ -19,7 +19,7 @@ from .vectors import copy_line, stream_line
 
 #: Bytes of output per tile. Small, so that computing one tile overlaps with the stores of the one before.
 TILE_BYTES = 512
-#: Output bytes of one call from which the stores bypass the caches.
+#: Output bytes of one call, or of the whole that it is a part of, from which the stores bypass the caches.
 STREAM_BYTES = 2 << 20
 
 
@@ -65,13 +65,15 @@ def guarded(body: Any) -> Any:
 def elementwise(name: str, tile: Any, inputs: tuple[str, ...], output: str, table: bool) -> Any:
     """The Python function of an elementwise kernel of one or two inputs.
 
-    tile(out, in0[, in1], table, n) computes n elements; args = [out, in0[, in1][, table]].
+    tile(out, in0[, in1], table, n) computes n elements; args = [out, in0[, in1][, table], whole]. whole: 0, or the bytes of
+    the result that this call computes a part of.
     """
     size = FORMATS[output].size
     size0, size1 = FORMATS[inputs[0]].size, FORMATS[inputs[-1]].size
     full = TILE_BYTES // size
     tile_memory = scratch(TILE_BYTES)
     table_at = 1 + len(inputs) if table else 0
+    whole_at = 1 + len(inputs) + table
     # Two streams of 16-bit inputs outrun the CPU's own prefetching; wider ones do not gain.
     ahead = 2048 if size0 == 2 else 0
 
@@ -87,7 +89,8 @@ def elementwise(name: str, tile: Any, inputs: tuple[str, ...], output: str, tabl
             no_inline()
             out, in0, in1, aux = pointer(args[0]), pointer(args[1]), pointer(args[2]), pointer(args[table_at])
             buffer = tile_memory()
-            stream = (stop - start) * size >= STREAM_BYTES
+            whole = args[whole_at]
+            stream = max(whole, (stop - start) * size) >= STREAM_BYTES
             i = start
             while i < stop:
                 n = tile_length(out, i, stop - i)
@@ -102,7 +105,7 @@ def elementwise(name: str, tile: Any, inputs: tuple[str, ...], output: str, tabl
                     tile(buffer, p0, p1, aux, n)
                 copy_tile(offset(out, i * size), buffer, n * size, stream)
                 i += n
-            if stream:
+            if stream and whole == 0:
                 store_fence()
 
     else:
@@ -111,7 +114,8 @@ def elementwise(name: str, tile: Any, inputs: tuple[str, ...], output: str, tabl
             no_inline()
             out, in0, aux = pointer(args[0]), pointer(args[1]), pointer(args[table_at])
             buffer = tile_memory()
-            stream = (stop - start) * size >= STREAM_BYTES
+            whole = args[whole_at]
+            stream = max(whole, (stop - start) * size) >= STREAM_BYTES
             i = start
             while i < stop:
                 n = tile_length(out, i, stop - i)
@@ -122,7 +126,7 @@ def elementwise(name: str, tile: Any, inputs: tuple[str, ...], output: str, tabl
                     tile(buffer, p0, aux, n)
                 copy_tile(offset(out, i * size), buffer, n * size, stream)
                 i += n
-            if stream:
+            if stream and whole == 0:
                 store_fence()
 
     return guarded(body_of(name + "_body", body))

@@ -73,7 +73,7 @@ class Parts:
 
 
 def along_last(name: str, plan: RowPlan) -> Any:
-    """args = [out, in0[, in1], outer, r, 1]; the range is rows."""
+    """args = [out, in0[, in1], outer, r, 1, whole]; the range is rows. whole: 0, or the bytes of the result of which this is a part."""
     parts = Parts(name, plan)
     orders, order, maximum, inputs = parts.orders, plan.order, plan.maximum, plan.inputs
     size, wide, line, get, put, zero = (
@@ -118,7 +118,8 @@ def along_last(name: str, plan: RowPlan) -> Any:
         r = args[r_at]
         tile, lanes, x = tile_memory(), lanes_memory(), row_memory()
         row_bytes = r * size
-        stream = (stop - start) * row_bytes >= STREAM_BYTES
+        whole = args[r_at + 2]
+        stream = max(whole, (stop - start) * row_bytes) >= STREAM_BYTES
         # The next row comes in while this one goes out; a short one is too late for that, so the one after it.
         ahead = max(row_bytes, 2048)
         for row in range(start, stop):
@@ -138,7 +139,7 @@ def along_last(name: str, plan: RowPlan) -> Any:
                 results(tile, offset(a, i * size), offset(b, i * size), m, s, n)
                 copy_tile(offset(o, i * size), tile, n * size, stream)
                 i += n
-        if stream:
+        if stream and whole == 0:
             store_fence()
 
     return guarded(body_of(name + "_body", body))

@@ -33,7 +33,8 @@ class Kernel:
 
     name: unique per arithmetic; the key of `stats()`.
     address: of the function. It may be called from any thread without the GIL.
-    aux: addresses to append to args (tables). They live as long as this object, which `build` keeps for the process.
+    aux: what to append to args: the addresses of tables, which live as long as this object (`build` keeps it for the
+        process), and for flows a last word, 0: bytes of the result of which this call computes a part. `tiles` fills it in.
     grain: fewest units (elements, rows or columns) that are worth a block of their own.
     """
 

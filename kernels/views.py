@@ -1,155 +1,114 @@
-"""Strided copies and casts between dtypes."""
+"""Strided copies in blocks that fit in the caches: bits are moved, never touched.
+
+A copy whose two sides run along different dims reads one item of every line that it touches, unless it goes through the
+items block by block. Both sides of a block of 8 x 8 items are read and written as vectors.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
 
-from .bits import bits_of_f32, f32_of_bits, fabs64, inline, load, offset, pointer, store
-from .formats import (
-    CARRIER_TYPES,
-    FORMATS,
-    INT_RANGES,
-    bf16_of_f32,
-    bf16_of_f32_saturating,
-    half_codecs,
-    int_writer,
-    reader,
-    round_f64,
-    saturate_half,
-    trunc_f64,
-)
+from .bits import inline, intrinsic, load, offset, pointer, store
 from .loops import body_of, guarded
-from .machine import no_inline
-from .variant import ARCHS, UnknownKernelError, Variant
-
-F = np.float32
-D = np.float64
-U8 = np.uint8
-U32 = np.uint32
-U64 = np.uint64
-I64 = np.int64
+from .machine import no_inline, prefetch
 
 ITEM_SIZES = (1, 2, 4, 8, 16)
-#: What can be cast: all of it is exact in DOUBLE.
-SOURCES = ("DOUBLE", "FLOAT", "FLOAT16", "BF16", "INT8", "INT16", "INT32", "UINT8", "UINT16", "UINT32", "BOOL")
-TARGETS = tuple(FORMATS)
+#: Bytes of every source line's run that a block of a turned copy reads before it moves on: two lines, which CPUs fetch in pairs.
+RUN_BYTES = 128
+#: Columns ahead of which a turned copy asks for its source.
+AHEAD = 16
 
 
-def cast_key(src: str, dst: str, v: Variant) -> tuple[str, str, str, str]:
-    """What decides the bits of a cast: source, target, overflow mode, rounding to integers."""
-    if src not in SOURCES:
-        raise UnknownKernelError(f"no cast from {src}; known: {', '.join(SOURCES)}")
-    if dst not in TARGETS:
-        raise UnknownKernelError(f"no cast to {dst}; known: {', '.join(TARGETS)}")
-    if v.arch not in ARCHS:
-        raise UnknownKernelError(f"no architecture {v.arch!r}; known: {', '.join(ARCHS)}")
-    mode = "sat" if v.saturate and dst in ("FLOAT16", "BF16") else "inf"
-    to_int = ("rint" if v.arch == "dav_3510" else "trunc") if dst.lstrip("U") in INT_RANGES else ""
-    return src, dst, mode, to_int
+def _turn8(itemsize: int) -> Any:
+    """turn(dst, dst_step, src, src_step): item j of line i of src becomes item i of line j of dst, 8 lines of 8 items; steps in bytes."""
+    vector = ir.VectorType(ir.IntType(8 * itemsize), 8)
+    i32 = ir.IntType(32)
 
+    @intrinsic
+    def turn(typingctx: Any, dst: Any, dst_step: Any, src: Any, src_step: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            def at(p: Any, step: Any, k: int) -> Any:
+                where = builder.gep(p, [builder.mul(step, ir.Constant(ir.IntType(64), k))], source_etype=ir.IntType(8))
+                return builder.bitcast(where, vector.as_pointer())
 
-@inline
-def odd_f32_of_f64(x):  # type: ignore[no-untyped-def]
-    """DOUBLE -> FLOAT rounded to odd: a following rounding to 16 bits is then as good as one rounding of x."""
-    y = F(x)
-    b = bits_of_f32(y)
-    inexact = (D(y) != x) & (x == x)
-    even = b & U32(1) == U32(0)
-    # Of the two neighbours of an inexact x one is odd: if y is the even one, step toward x.
-    step = U32(0xFFFFFFFF) if fabs64(D(y)) > fabs64(x) else U32(1)
-    return f32_of_bits(b + step if inexact & even else b)
+            def mix(a: Any, b: Any, order: list[int]) -> Any:
+                return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(i32, 8), order))
 
+            v = [builder.load(at(args[2], args[3], k), align=1, typ=vector) for k in range(8)]
+            if itemsize == 4:
+                # Shuffles within halves of 128 bits, then the halves: what AVX2 does in one instruction each.
+                for low, high in (([0, 8, 1, 9, 4, 12, 5, 13], [2, 10, 3, 11, 6, 14, 7, 15]),):
+                    v = [mix(v[k], v[k + 1], order) for k in range(0, 8, 2) for order in (low, high)]
+                low, high = [0, 1, 8, 9, 4, 5, 12, 13], [2, 3, 10, 11, 6, 7, 14, 15]
+                v = [mix(v[k + h], v[k + h + 2], order) for k in (0, 4) for h in (0, 1) for order in (low, high)]
+                low, high = [0, 1, 2, 3, 8, 9, 10, 11], [4, 5, 6, 7, 12, 13, 14, 15]
+                v = [mix(v[k], v[k + 4], order) for order in (low, high) for k in range(4)]
+            else:
+                low, high = [0, 8, 1, 9, 2, 10, 3, 11], [4, 12, 5, 13, 6, 14, 7, 15]
+                for _ in range(3):
+                    v = [mix(v[k], v[k + 4], order) for k in range(4) for order in (low, high)]
+            for k in range(8):
+                builder.store(v[k], at(args[0], args[1], k), align=1)
+            return context.get_dummy_value()
 
-@inline
-def uint64_of_f64(x):  # type: ignore[no-untyped-def]
-    """An integral DOUBLE as UINT64, clamped; NaN gives 0."""
-    big = x >= D(2.0**64)
-    r = U64(D(0.0) if big or not x > D(0.0) else x)
-    return U64(0xFFFFFFFFFFFFFFFF) if big else r
+        return types.void(types.voidptr, types.int64, types.voidptr, types.int64), codegen
 
-
-def _writer(dst: str, mode: str, to_int: str) -> Any:
-    """write(p, i, x) of a DOUBLE x."""
-    put = store[FORMATS[dst].carrier]
-    if dst in ("FLOAT16", "BF16"):
-        half = half_codecs()[1]
-        narrow = {
-            ("BF16", "inf"): bf16_of_f32, ("BF16", "sat"): bf16_of_f32_saturating, ("FLOAT16", "inf"): half,
-        }.get((dst, mode))  # fmt: skip
-        if narrow is None:
-
-            @inline
-            def narrow(x):  # type: ignore[no-untyped-def]
-                return half(saturate_half(x))
-
-        @inline
-        def write(p, i, x):  # type: ignore[no-untyped-def]
-            put(p, i, narrow(odd_f32_of_f64(x)))
-
-    elif dst in ("COMPLEX64", "COMPLEX128"):
-        real = CARRIER_TYPES[FORMATS[dst].carrier]
-
-        @inline
-        def write(p, i, x):  # type: ignore[no-untyped-def]
-            put(p, 2 * i, real(x))
-            put(p, 2 * i + 1, real(0.0))
-
-    elif dst == "BOOL":
-
-        @inline
-        def write(p, i, x):  # type: ignore[no-untyped-def]
-            put(p, i, U8(0) if x == D(0.0) else U8(1))
-
-    elif dst == "UINT64":
-        integral = trunc_f64 if to_int == "trunc" else round_f64
-
-        @inline
-        def write(p, i, x):  # type: ignore[no-untyped-def]
-            put(p, i, uint64_of_f64(integral(x)))
-
-    elif dst in INT_RANGES:
-        write = int_writer(dst, to_int, False)
-    else:
-        real = CARRIER_TYPES[FORMATS[dst].carrier]
-
-        @inline
-        def write(p, i, x):  # type: ignore[no-untyped-def]
-            put(p, i, real(x))
-
-    return write
-
-
-def cast(name: str, src: str, dst: str, mode: str, to_int: str) -> Any:
-    """The kernel of one conversion; every source value goes through DOUBLE, exactly, and is rounded once.
-
-    To FLOAT16 and BF16 with the overflow mode, to FLOAT without; to integers toward zero or (dav_3510) to nearest even,
-    clamped, NaN 0; to BOOL 0 for ±0, else 1 (NaN too); to complex with imaginary +0.
-    """
-    floating = src in ("FLOAT", "FLOAT16", "BF16", "DOUBLE")
-    read = reader(src) if floating else load[FORMATS[src].carrier]
-    write = _writer(dst, mode, to_int)
-
-    def body(args, start, stop):  # type: ignore[no-untyped-def]
-        no_inline()
-        out, in0 = pointer(args[0]), pointer(args[1])
-        for i in range(start, stop):
-            write(out, i, D(read(in0, i)))
-
-    return guarded(body_of(name + "_body", body))
+    return turn
 
 
 def strided_copy(name: str, itemsize: int) -> Any:
-    """The kernel that moves items of one size; bits are not touched."""
+    """The kernel that moves items of one size between two strided arrays; args as in `build.strided_copy`.
+
+    In row-major order wherever the destination may overlap itself: the order then decides what it holds.
+    """
     key = {1: "u8", 2: "u16", 4: "u32", 8: "u64", 16: "u64"}[itemsize]
     get, put = load[key], store[key]
+    run = RUN_BYTES // itemsize
+    turns = itemsize <= 4
+    turn8 = _turn8(itemsize if turns else 4)
 
     @inline
     def move(dst, src):  # type: ignore[no-untyped-def]
         put(dst, 0, get(src, 0))
         if itemsize == 16:
             put(dst, 1, get(src, 1))
+
+    def line(p, q, n, to, frm):  # type: ignore[no-untyped-def]
+        no_inline()
+        if to == itemsize and frm == itemsize:
+            for j in range(n):
+                move(offset(p, j * itemsize), offset(q, j * itemsize))
+        else:
+            for j in range(n):
+                move(offset(p, j * to), offset(q, j * frm))
+
+    copy_line = body_of(name + "_line", line)
+
+    def turned(dst, src, rows, cols, to_row, frm_col):  # type: ignore[no-untyped-def]
+        # dst runs along columns, src along rows.
+        no_inline()
+        whole = cols & -8
+        for a in range(0, rows, run):
+            n = min(run, rows - a)
+            full = n & -8
+            p, q = offset(dst, a * to_row), offset(src, a * itemsize)
+            for c in range(0, whole, 8):
+                ahead = offset(q, (c + AHEAD) * frm_col)
+                for k in range(8):
+                    prefetch(ahead, k * frm_col)
+                    prefetch(ahead, k * frm_col + (n - 1) * itemsize)
+                for b in range(0, full, 8):
+                    turn8(offset(p, b * to_row + c * itemsize), to_row, offset(q, c * frm_col + b * itemsize), frm_col)
+            for b in range(n):
+                first = whole if b < full else 0
+                copy_line(
+                    offset(p, b * to_row + first * itemsize), offset(q, first * frm_col + b * itemsize), cols - first, itemsize, frm_col
+                )
+
+    copy_turned = body_of(name + "_turned", turned)
 
     def body(args, start, stop):  # type: ignore[no-untyped-def]
         no_inline()
@@ -159,27 +118,34 @@ def strided_copy(name: str, itemsize: int) -> Any:
                 move(dst, src)
             return
         dims, to, frm = 3, 3 + rank, 3 + 2 * rank
-        width, to_step, frm_step = args[dims + rank - 1], args[to + rank - 1], args[frm + rank - 1]
+        width, to_col, frm_col = args[dims + rank - 1], args[to + rank - 1], args[frm + rank - 1]
+        height, to_row, frm_row = 1, 0, 0
+        if rank > 1:
+            height, to_row, frm_row = args[dims + rank - 2], args[to + rank - 2], args[frm + rank - 2]
         i = start
         while i < stop:
-            # One run along the innermost dim at a time.
-            rest = i // width
-            first = i - rest * width
+            # As many whole rows of the two innermost dims as there are, or a part of one row.
+            row = i // width
+            first = i - row * width
             n = min(width - first, stop - i)
-            t, f = first * to_step, first * frm_step
-            for k in range(rank - 2, -1, -1):
+            outer = row // height
+            at = row - outer * height
+            rows = 1 if n < width else min((stop - i) // width, height - at)
+            t, f = first * to_col + at * to_row, first * frm_col + at * frm_row
+            for k in range(rank - 3, -1, -1):
                 d = args[dims + k]
-                at = rest % d
-                rest //= d
+                at = outer % d
+                outer //= d
                 t += at * args[to + k]
                 f += at * args[frm + k]
             p, q = offset(dst, t), offset(src, f)
-            if to_step == itemsize and frm_step == itemsize:
-                for j in range(n):
-                    move(offset(p, j * itemsize), offset(q, j * itemsize))
+            if turns and rows >= 8 and n >= 8 and to_col == itemsize and frm_row == itemsize and abs(to_row) >= n * itemsize:
+                copy_turned(p, q, rows, n, to_row, frm_col)
+            elif turns and rows >= 8 and n >= 8 and to_row == itemsize and frm_col == itemsize and abs(to_col) >= rows * itemsize:
+                copy_turned(p, q, n, rows, to_col, frm_row)
             else:
-                for j in range(n):
-                    move(offset(p, j * to_step), offset(q, j * frm_step))
-            i += n
+                for a in range(rows):
+                    copy_line(offset(p, a * to_row), offset(q, a * frm_row), n, to_col, frm_col)
+            i += rows * n
 
     return guarded(body_of(name + "_body", body))

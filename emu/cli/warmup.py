@@ -31,7 +31,7 @@ class Wanted(NamedTuple):
     @property
     def group(self) -> tuple[Any, ...]:
         """What shares machine code most: kept in one process."""
-        if self.kind in ("copy", "cast"):
+        if self.kind in ("copy", "cast", "tiles"):
             return (self.kind,)
         return self.kind, self.key[0], self.key[2]
 
@@ -76,6 +76,7 @@ def wanted(ops: Iterable[Operator], socs: Iterable[str], casts: bool) -> Iterabl
     profiles = {(soc.arch, soc.overflow_modes): soc for soc in map(profile, socs)}.values()
     for size in sorted({ITEMSIZE[DataType[t]] for op in ops for t in op.dtypes}):
         yield Wanted("copy", (size,), False)
+    yield Wanted("tiles", (), False)
     for op in ops:
         for soc in profiles:
             for dtype in op.dtypes_on(soc):

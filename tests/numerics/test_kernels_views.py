@@ -22,7 +22,8 @@ ITEMS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex12
 def test_strided_copy_moves_what_numpy_moves(data: st.DataObject) -> None:
     itemsize = data.draw(st.sampled_from([1, 2, 4, 8, 16]))
     rank = data.draw(st.integers(0, 5))
-    dims = tuple(data.draw(st.integers(1, 5)) for _ in range(rank))
+    # Long dims, for blocks of vectors, in few dims.
+    dims = tuple(data.draw(st.integers(1, 5) if rank > 3 else st.sampled_from([1, 2, 7, 8, 9, 24, 40])) for _ in range(rank))
     total = math.prod(dims)
 
     def view(fill: np.ndarray, broadcast: bool) -> np.ndarray:
@@ -49,6 +50,32 @@ def test_strided_copy_moves_what_numpy_moves(data: st.DataObject) -> None:
     assert (dst.ravel() == want).all()
     call(kernel, (dst, src), numbers, cut, total)
     assert (dst == src).all()
+
+
+@pytest.mark.parametrize("itemsize", [1, 2, 4, 8])
+@pytest.mark.parametrize("shape", [(8, 8), (16, 200), (131, 77), (300, 67)])
+def test_a_turned_copy_in_both_directions(itemsize: int, shape: tuple[int, int]) -> None:
+    kind = ITEMS[itemsize]
+    src = np.random.default_rng(1).integers(0, 250, shape).astype(kind)
+    kernel = build.strided_copy(itemsize)
+    for dst, x in (
+        (np.zeros(shape[::-1], kind).T, src),
+        (np.zeros(shape, kind), src.T.copy().T),
+        (np.zeros(shape, kind), src.T.copy().T[::-1]),
+    ):
+        call(kernel, (dst, x), (2, *shape, *dst.strides, *x.strides), 0, x.size)
+        assert (dst == x).all()
+
+
+def test_a_copy_onto_itself_keeps_the_last_element() -> None:
+    """The order of the elements decides what a destination holds that overlaps itself."""
+    src = np.arange(40 * 40, dtype=np.uint32).reshape(40, 40)
+    room = np.zeros(40 + 2 * 39, np.uint32)
+    call(build.strided_copy(4), (room, src), (2, 40, 40, 4, 8, *src.strides), 0, src.size)
+    want = np.zeros_like(room)
+    for row in range(40):
+        want[row : row + 80 : 2] = src[row]
+    assert (room == want).all()
 
 
 def run(src: str, dst: str, x: np.ndarray, out_type: type, arch: str = "dav_2201", saturate: bool = False) -> np.ndarray:
