@@ -163,6 +163,13 @@ def _show(study: Study) -> None:
             print(f"  failed for {placed[0].why.split(';')[0]} only: " + ", ".join(_rule(v) for v in placed))
         for part in cell.ablation():
             print(f"  {part['part']}: mean {part['mean_ulp']:.4g} ulp, largest {part['max_ulp']:.4g} ulp")
+        if cell.shapes:
+            passed = sum(s["verdict"] == "pass" for s in cell.shapes)
+            print(f"  special shapes: {passed} of {len(cell.shapes)} give the bits of the flat values")
+            for s in cell.shapes:
+                if s["verdict"] != "pass":
+                    why = s["why"] or f"{s['differ']} of {s['elements']} differ"
+                    print(f"    {s['what']} {s['shape']}: {why}")
         for w in cell.traces[:1]:
             ins = ", ".join(f"{i['name']} = {i['decimal']} ({i['hex']})" for i in w["inputs"])
             print(f"  worst: {ins}: {w['result']} ({w['result_hex']}) instead of {w['golden']}, {w['ulp']:.4g} ulp")

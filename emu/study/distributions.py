@@ -22,7 +22,8 @@ HELP = {
     "l0": "half uniform [-5, 5], half normal with a mean in [-100, 100] and a standard deviation in [1, 25]",
     "l1": "10 % uniform [-0.001, 0.001], 30 % uniform [-5, 5], 40 % normal as in l0, 20 % normal with 0.1 % of the values times 1000",
     "l2": "as l1",
-    "specials": "every combination of zeros, ones, ends of the ranges, infinities and NaN; values only: no special shapes or strides",
+    "specials": "every combination of zeros, ones, ends of the ranges, infinities and NaN; and special shapes through both "
+    "phases: empty, all ones, ranks 1 to 8, views, a dimension of 2^31+1",
     "uniform:LOW,HIGH": "uniform in value",
     "normal:MEAN,SD": "normal",
     "bits": "uniform over all bit patterns, NaN included",

@@ -39,6 +39,8 @@ DEFINITIONS = {
     "mare": "maximum of |a-g| / (|g| + 1e-7)",
     "onset_negative": "the negative input nearest to 0 whose result is off by more than 1 % of the golden value (nan: none)",
     "onset_positive": "the positive input nearest to 0 whose result is off by more than 1 % of the golden value (nan: none)",
+    "zero_from_negative": "the negative input nearest to 0 whose result is 0 where the rounded golden value is not (nan: none)",
+    "zero_from_positive": "the positive input nearest to 0 whose result is 0 where the rounded golden value is not (nan: none)",
     "nan_result": "results that are NaN where the golden value is not",
     "nan_golden": "golden values that are NaN where the result is not",
     "inf_result": "results that are infinite where the golden value is not, or of the other sign",
@@ -78,8 +80,9 @@ class Tally:
         self.dtype = dtype
         self.sums: dict[str, float] = dict.fromkeys(_SUMS, 0.0)
         self.tops: dict[str, float] = dict.fromkeys(_TOPS, 0.0)
-        #: Nearest negative and positive input with more than 1 % of error, as the largest of x and of -x.
-        self.onset = [float("-inf"), float("-inf")]
+        #: Nearest negative and positive input with more than 1 % of error, as the largest of x and of -x; then the
+        #: nearest ones whose result is 0 in error.
+        self.onset = [float("-inf")] * 4
         self.ulp_hist = np.zeros(ULP_BINS + 1, np.int64)
         self.step_hist = np.zeros(STEP_BINS, np.int64)
         points = 2 * curve_bins(dtype)
@@ -144,9 +147,8 @@ class Tally:
             "ulp_p99": self.percentile(0.99), "ulp_p999": self.percentile(0.999), "bias_ulp": s["ulp_signed"] / n, "bias": s["signed"] / n,
             "abs_max": self.tops["abs"], "rmse": (s["sq"] / n) ** 0.5, "mere": s["rel"] / n, "mare": self.tops["rel"],
         }  # fmt: skip
-        low, high = self.onset
-        found["onset_negative"] = low if np.isfinite(low) else float("nan")
-        found["onset_positive"] = -high if np.isfinite(high) else float("nan")
+        for name, place in zip(("onset_negative", "onset_positive", "zero_from_negative", "zero_from_positive"), self.onset, strict=True):
+            found[name] = float("nan") if not np.isfinite(place) else -place if name.endswith("positive") else place
         found |= {k: int(s[k]) for k in DEFINITIONS if k not in found}
         return found
 
@@ -214,6 +216,9 @@ def measure(dtype: str, result: Bits, golden: Golden, rounded: Bits, inputs: tup
     t.ulp_hist = np.bincount(_ulp_bin(ulp), minlength=ULP_BINS + 1)
     t.step_hist = np.bincount(np.minimum(steps, STEP_BINS - 1), minlength=STEP_BINS)
     _curve(t, input_dtype, inputs[-1], ulp, signed, size, reference)
+    x = numbers.values(input_dtype, inputs[-1])
+    lost = (numbers.ordinals(dtype, result) == 0) & (numbers.ordinals(dtype, rounded) != 0)
+    t.onset = [*_nearest(x[size > 0.01 * reference]), *_nearest(x[lost])]
     _worst(t, ulp, steps, result, rounded, golden, inputs, places, start)
     return t
 
@@ -232,12 +237,15 @@ def _curve(t: Tally, input_dtype: str, x: Bits, ulp: F64, signed: F64, size: F64
     }  # fmt: skip
     with np.errstate(all="ignore"):
         rel = np.where(size == 0, 0.0, size / reference)
-    off = numbers.values(input_dtype, x)[rel > 0.01]
-    off = off[np.isfinite(off)]
-    t.onset = [float(off[off < 0].max(initial=-np.inf)), float((-off[off > 0]).max(initial=-np.inf))]
     t.curve_top = {"ulp": np.zeros(points), "rel": np.zeros(points)}
     np.maximum.at(t.curve_top["ulp"], at, ulp)
     np.maximum.at(t.curve_top["rel"], at, np.minimum(rel, 1e300))
+
+
+def _nearest(x: F64) -> list[float]:
+    """The negative value nearest to 0, and the positive one with its sign turned; -inf: none."""
+    x = x[np.isfinite(x)]
+    return [float(x[x < 0].max(initial=-np.inf)), float((-x[x > 0]).max(initial=-np.inf))]
 
 
 def _worst(

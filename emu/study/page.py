@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from emu import __version__
-from emu.study import acceptance, plots
+from emu.study import acceptance, plots, shapes
 from emu.study.measure import DEFINITIONS
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ h3 { font-size: 1.05rem; margin: 1.5rem 0 .3rem; }
 table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #ddd; vertical-align: top; white-space: nowrap; }
 td.wide { white-space: normal; min-width: 16rem; }
-th { background: #f2f5f8; }
+th { background: #f2f5f8; white-space: normal; }
 td.n { text-align: right; }
 .pass::before { content: "\\2713  "; color: #006d4f; } .fail { font-weight: 600; } .fail::before { content: "\\2717  "; color: #b34700; }
 .note { color: #555; font-size: .9rem; }
@@ -45,7 +45,7 @@ _CAPTIONS = {
 
 def table(header: list[str], rows: list[list[Any]], wide: tuple[int, ...] = ()) -> str:
     """An HTML table in a box that scrolls; numbers to the right; columns in `wide` may wrap."""
-    head = "".join(f"<th scope=col>{escape(h)}</th>" for h in header)
+    head = "".join(f"<th scope=col>{escape(h).replace('_', '_<wbr>')}</th>" for h in header)
     body = []
     for row in rows:
         cells = []
@@ -86,6 +86,17 @@ def _worst(cell: Cell) -> str:
     return "".join(lines) or "<p>Every compared element is exact.</p>"
 
 
+def _shapes(cell: Cell) -> str:
+    if not cell.shapes:
+        return ""
+    rows = []
+    for s in cell.shapes:
+        differ = "" if s["differ"] is None else s["differ"]
+        rows.append([" × ".join(map(str, s["shape"])), s["what"], s["verdict"], differ, s["code"], s["workspace"], s["why"]])
+    header = ["shape", "what", "verdict", "results that differ", "code of the first phase", "workspace, bytes", "note"]
+    return f"<h4>Special shapes</h4><p class=note>{escape(shapes.DEFINITION)}</p>{table(header, rows)}"
+
+
 def _cell(cell: Cell) -> str:
     title = f"<h3>{escape(cell.label)}</h3>"
     if cell.tally is None:
@@ -104,7 +115,7 @@ def _cell(cell: Cell) -> str:
     numbers = table(["metric", "value"], [[k, v] for k, v in cell.tally.metrics().items()])
     return (
         f"{title}{note}{table(['rule', 'verdict', 'level', 'measured', 'threshold', 'definition'], rules, (5,))}{parts}"
-        f"<h4>Worst inputs</h4>{_worst(cell)}<details><summary>All metrics</summary>{numbers}</details>"
+        f"{_shapes(cell)}<h4>Worst inputs</h4>{_worst(cell)}<details><summary>All metrics</summary>{numbers}</details>"
     )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from emu import __version__
-from emu.study import ablation, acceptance
+from emu.study import ablation, acceptance, shapes
 from emu.study.errors import StudyError, unknown
 from emu.study.measure import DEFINITIONS, STEP_BINS, Tally, ulp_edges
 from emu.study.problem import Problem
@@ -30,7 +30,7 @@ _NOT_OF_PEER = ("repeat_differs", "mpfr_decided")
 class Cell:
     """One operator in one dtype on one product. `tally` is None where there is no such kernel; `note` says why, or that
     the operator's document excludes the product. `derived`: the last input was the rounded forward result of x.
-    `traces`: the steps of the worst elements, in the order of `tally.worst`."""
+    `traces`: the steps of the worst elements, in the order of `tally.worst`. `shapes`: see `shapes.check`."""
 
     problem: Problem
     note: str
@@ -39,6 +39,7 @@ class Cell:
     tally: Tally | None
     peer: Tally | None
     traces: tuple[dict[str, Any], ...] = field(default=())
+    shapes: tuple[dict[str, Any], ...] = field(default=())
 
     @property
     def label(self) -> str:
@@ -84,6 +85,8 @@ class Cell:
         out["worst"] = list(self.traces) or t.worst
         if t.parts:
             out["ablation"] = self.ablation()
+        if self.shapes:
+            out["shapes"] = {"definition": shapes.DEFINITION, "cases": list(self.shapes)}
         return _plain(out)  # type: ignore[no-any-return]
 
     def ablation(self) -> list[dict[str, Any]]:
@@ -168,8 +171,8 @@ class Study:
         return page(self)
 
     def write(self, directory: str | os.PathLike[str], *, plots: bool = False, html: bool = False) -> list[Path]:
-        """Write study.json, table.csv, acceptance.csv and worst.csv, and if asked plots and report.html; return the
-        paths. Files appear complete or not at all."""
+        """Write study.json, table.csv, acceptance.csv and worst.csv, with inputs of specials shapes.csv, and if asked plots
+        and report.html; return the paths. Files appear complete or not at all."""
         files: dict[str, bytes] = {
             "study.json": (json.dumps(self.to_dict(), indent=1) + "\n").encode(),
             "table.csv": csv_bytes(self.rows()),
@@ -178,6 +181,9 @@ class Study:
             ),
             "worst.csv": csv_bytes([_flat_worst(c, w) for c in self.cells for w in c.traces]),
         }
+        special = [_flat_shape(c, s) for c in self.cells for s in c.shapes]
+        if special:
+            files["shapes.csv"] = csv_bytes(special)
         if plots:
             from emu.study.plots import all_plots
 
@@ -192,6 +198,10 @@ def _flat_worst(cell: Cell, w: dict[str, Any]) -> dict[str, Any]:
     flat = {k: v for k, v in w.items() if k not in ("inputs", "steps_of_computation")}
     flat |= {f"input_{i['name']}": f"{i['decimal']} ({i['hex']})" for i in w["inputs"]}
     return {"dtype": cell.problem.dtype, "soc": cell.problem.soc, **flat, "steps_of_computation": steps}
+
+
+def _flat_shape(cell: Cell, s: dict[str, Any]) -> dict[str, Any]:
+    return {"dtype": cell.problem.dtype, "soc": cell.problem.soc, **s, "shape": "x".join(map(str, s["shape"]))}
 
 
 def text_of(value: Any) -> str:

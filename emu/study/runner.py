@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from emu import __version__, config
-from emu.study import ablation, inputs, numbers, targets
+from emu.study import ablation, inputs, numbers, shapes, targets
 from emu.study.errors import LacksError, StudyError
 from emu.study.measure import Tally, measure
 from emu.study.problem import Problem, find_operator, find_soc, native, parse_assume
@@ -191,9 +191,17 @@ def run(
 
             tally, peer = _stream(cell, pool, workers, state, number, advance)
             done += cell.source.size
-            traces = worst(problem, tally, cell.source, cell.prepare, (*problem.names, "x"))
             cells.append(
-                Cell(problem=problem, note=problem.refusal(), inputs=cell.spec, derived=cell.derived, tally=tally, peer=peer, traces=traces)
+                Cell(
+                    problem=problem,
+                    note=problem.refusal(),
+                    inputs=cell.spec,
+                    derived=cell.derived,
+                    tally=tally,
+                    peer=peer,
+                    traces=worst(problem, tally, cell.source, cell.prepare, (*problem.names, "x")),
+                    shapes=shapes.check(problem, cell.provider, q.seed) if cell.spec == "specials" else (),
+                )
             )
     return Study(question=asdict(q), cells=tuple(cells))
 

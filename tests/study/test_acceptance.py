@@ -101,3 +101,12 @@ def test_onset_is_the_input_nearest_to_zero() -> None:
     x = numbers.from_values("FLOAT16", np.array([-3.0, -5.0, -1.0, 2.0]))
     m = measure("FLOAT16", a, Golden(g, 0 * g, 0 * g), numbers.from_values("FLOAT16", g), (x,), "FLOAT16", 0).metrics()
     assert (m["onset_negative"], m["onset_positive"]) == (-3.0, 2.0)
+
+
+def test_zeros_begin_at_the_input_nearest_to_zero() -> None:
+    g = np.array([1.0, 1.0, 0.0, 1.0, 1.0])
+    a = numbers.from_values("FLOAT16", np.array([0.0, -0.0, 0.0, 1.0, 0.0]))
+    x = numbers.from_values("FLOAT16", np.array([-9.0, -7.0, -1.0, -0.5, 3.0]))
+    m = measure("FLOAT16", a, Golden(g, 0 * g, 0 * g), numbers.from_values("FLOAT16", g), (x,), "FLOAT16", 0).metrics()
+    assert (m["zero_from_negative"], m["zero_from_positive"], m["zero_result"]) == (-7.0, 3.0, 3)
+    assert np.isnan(measure("FLOAT16", a, Golden(0 * g, 0 * g, 0 * g), a, (x,), "FLOAT16", 0).metrics()["zero_from_negative"])

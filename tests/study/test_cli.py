@@ -61,7 +61,7 @@ def test_json_is_json(emu: Emu) -> None:
 def test_list_explains(emu: Emu) -> None:
     ran = emu("study", "--list")
     assert ran.code == 0
-    for word in ("l0", "torch", "ulp_mean", "FILE.npz", "values only", "stc_ori_inputs", "tensor_dtypes", "tensor_value_ranges"):
+    for word in ("l0", "torch", "ulp_mean", "FILE.npz", "ranks 1 to 8", "stc_ori_inputs", "tensor_dtypes", "tensor_value_ranges"):
         assert word in ran.out
 
 

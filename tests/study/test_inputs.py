@@ -79,9 +79,8 @@ def test_files_of_every_kind(tmp_path: Path) -> None:
     archive = run("selu_backward", dtypes=("BF16",), inputs=f"{tmp_path}/both.npz").rows()[0]
     patterns = run("selu_backward", dtypes=("BF16",), inputs=f"{tmp_path}/gb.npy,{tmp_path}/yb.npy").rows()[0]
     for row in (archive, patterns):
-        assert {k: v for k, v in row.items() if k != "inputs"} | {"onset_positive": 0, "onset_negative": 0} == {
-            k: v for k, v in pair.items() if k != "inputs"
-        } | {"onset_positive": 0, "onset_negative": 0}
+        # As text: NaN, where there is no such input, equals itself then.
+        assert str(row | {"inputs": ""}) == str(pair | {"inputs": ""})
     assert pair["n"] == 70_001
 
 

@@ -49,7 +49,7 @@ def test_unknown_plot_and_format(small: Study, tmp_path: Path) -> None:
 class Closed(HTMLParser):
     """Collects what a browser would load, and whether tags nest."""
 
-    void = frozenset({"meta", "br", "hr", "img", "input", "link"})
+    void = frozenset({"meta", "br", "hr", "img", "input", "link", "wbr"})
 
     def __init__(self) -> None:
         super().__init__()
