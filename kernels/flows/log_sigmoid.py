@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..bits import fabs32, inline, load, look_up_4, offset, scratch, store
+from ..bits import bits_of_f32, fabs32, inline, load, look_up_4, offset, scratch, store
 from ..catalog import flushes
 from ..elementary import EXP_TILE, Elementary, flush_positive
 from ..formats import reader, writer
@@ -15,6 +15,7 @@ from ..variant import Variant
 from . import Plan
 
 F = np.float32
+U32 = np.uint32
 
 
 def _factor(steps: str, flush: bool) -> Any:
@@ -30,19 +31,24 @@ def _factor(steps: str, flush: bool) -> Any:
     def itself(x):  # type: ignore[no-untyped-def]
         return x
 
+    @inline
+    def negative(x):  # type: ignore[no-untyped-def]
+        # For x < 0: the sign alone saves a comparison, and at x = -0 either choice gives 1/2.
+        return bits_of_f32(x) >= U32(0x80000000)
+
     if steps == "z":  # dav_2201, dav_3002
 
         @inline
         def finish(e, x):  # type: ignore[no-untyped-def]
             z = div(e, e + F(1.0))
-            return F(1.0) - z if x < F(0.0) else z
+            return F(1.0) - z if negative(x) else z
 
     elif steps == "select":  # dav_3510
 
         @inline
         def finish(e, x):  # type: ignore[no-untyped-def]
             # Neither operand is subnormal: e is flushed already (if this architecture does), e + 1 is at least 1.
-            z = (F(1.0) if x < F(0.0) else e) / (e + F(1.0))
+            z = (F(1.0) if negative(x) else e) / (e + F(1.0))
             return flush_positive(z) if flush else z
 
     elif steps == "log":  # dav_1001, dav_2002
@@ -61,17 +67,22 @@ def _factor(steps: str, flush: bool) -> Any:
 
 
 def _factors(steps: str, dtype: str, flush: bool, last: Any) -> Any:
-    """tile(out, gs, xs, table, n) that gives last(f(x), i) to `out`; three loops, as exp_tile explains."""
+    """tile(out, gs, xs, table, n) that gives last(f(x), i) to `out`; exp has loops of its own, as exp_tile explains."""
     argument, finish = _factor(steps, flush)
-    exp_tile, read, get, put = Elementary(flush).exp_tile, reader(dtype), load["f32"], store["f32"]
+    math, read, get, put = Elementary(flush), reader(dtype), load["f32"], store["f32"]
+    exp_tile, exp_minus_magnitude = math.exp_tile, math.exp_minus_magnitude
     memory = scratch(4 * EXP_TILE)
+    by_lanes = dtype == "FLOAT" and steps in ("z", "select")
 
     @inline
     def tile(out, gs, xs, n):  # type: ignore[no-untyped-def]
         e = memory()
-        for i in range(n):
-            put(e, i, argument(read(xs, i)))
-        exp_tile(e, n)
+        if by_lanes:
+            exp_minus_magnitude(e, xs, n)
+        else:
+            for i in range(n):
+                put(e, i, argument(read(xs, i)))
+            exp_tile(e, n)
         for i in range(n):
             put(out, i, last(finish(get(e, i), read(xs, i)), gs, i))
 

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import gmpy2
 import numpy as np
 import pytest
-from emu_kernels import build
+from emu_kernels import bits, build, elementary, lanes
 from emu_kernels.call import call
 from emu_kernels.variant import Variant
 from numba import njit
@@ -112,6 +112,43 @@ def test_exp_of_every_float() -> None:
         all_are("exp", sign + inf + 1, sign + minus, math.nan)
     decided = check_all("exp", tiny, big) + check_all("exp", minus + tiny, minus + big)
     assert decided > 100  # the hard cases were there
+
+
+def tile_kernel(flush: bool) -> Callable[[int, int, int], int]:
+    """run(out, x, n): exp(-|x|) as LogSigmoidBackward computes it, at addresses; how many tiles the lanes settled."""
+    tile = elementary.Elementary(flush).exp_minus_magnitude
+    size = elementary.EXP_TILE
+
+    @njit(error_model="numpy", nogil=True)
+    def run(out, x, n):  # type: ignore[no-untyped-def]
+        to, source, settled = bits.pointer(out), bits.pointer(x), 0
+        for i in range(0, n, size):
+            m = min(size, n - i)
+            settled += m == size and lanes.exp_lanes(bits.offset(to, 4 * i), bits.offset(source, 4 * i), m) == 0
+            tile(bits.offset(to, 4 * i), bits.offset(source, 4 * i), m)
+        return settled
+
+    return run  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("flush", [False, True])
+def test_exp_of_minus_magnitude_is_exp_for_every_float(flush: bool) -> None:
+    run, exp = tile_kernel(flush), kernel_of("exp", "dav_3510" if flush else "dav_2201")
+    run(0, 0, 0)
+    settled = []
+
+    def work(x: np.ndarray, out: np.ndarray) -> int:
+        settled.append(run(out.ctypes.data, x.ctypes.data, x.size))
+        want = exp(-np.abs(x))
+        return int(np.count_nonzero((out != want) & ~(np.isnan(out) & np.isnan(want))))
+
+    # Beyond 104 the result is 0 and below 2^-25 it is 1; NaNs are at the end. A negative x is its magnitude.
+    tiny, big = 0x33000000, 0x42D00000
+    assert chunks(tiny, big, work, 5 if flush else 1) == 0
+    # The lanes were at work, and left some open.
+    tiles = (big - tiny) // elementary.EXP_TILE // (5 if flush else 1)
+    assert 0.9 * tiles < sum(settled) < 0.99 * tiles
+    assert chunks(0, tiny, work, 1009) + chunks(big, 0x80000000, work, 1009) + chunks(0x80000000, 1 << 32, work, 1009) == 0
 
 
 def test_log_of_every_float() -> None:
