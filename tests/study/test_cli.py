@@ -174,6 +174,28 @@ def test_sweep_in_processes_equals_sweep_alone(emu: Emu) -> None:
     assert [r["exact_hits"] for r in rows] == [str(r["exact_hits"]) for r in alone]
 
 
+def test_sweep_on_a_dask_cluster_equals_sweep_alone(emu: Emu) -> None:
+    distributed = pytest.importorskip("distributed", reason="the extra dask brings it")
+    options = ("--dtype", "FLOAT16,BF16", "--soc", "Ascend910B1,Ascend310P3", "--inputs", "l1", "-n", "4096", "--json")
+    alone = emu("sweep", "selu", "selu_backward", *options, "--workers", "1")
+    # By tcp everything is pickled, as for a worker on another machine.
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, protocol="tcp", dashboard_address=None) as cluster:
+        ran = emu("sweep", "selu", "selu_backward", *options, "--scheduler", cluster.scheduler_address)
+    assert (ran.code, alone.code) == (0, 0)
+    rows = json.loads(ran.out)
+    assert len(rows) == 6
+    assert str(rows) == str(json.loads(alone.out))
+
+
+def test_sweep_without_its_scheduler(emu: Emu, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = emu("sweep", "selu", "--dtype", "FLOAT16", "--soc", "Ascend910B1", "--scheduler", "nonsense://1", "-o", "r.csv")
+    assert (ran.code, "start one with dask scheduler" in ran.err) == (2, True)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    ran = emu("sweep", "selu", "--dtype", "FLOAT16", "--soc", "Ascend910B1", "--scheduler", "tcp://127.0.0.1:1", "-o", "r.csv")
+    assert (ran.code, "aclnn-emu[dask]" in ran.err) == (2, True)
+    assert list(Path().iterdir()) == []
+
+
 def test_sweep_takes_every_operator_once() -> None:
     ops = matrix.default_ops()
     assert "selu_backward" in ops
