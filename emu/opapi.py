@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import Parameter, Signature
+from time import perf_counter_ns
 from typing import Any
 
 from emu import config
@@ -143,7 +144,7 @@ def execute(name: str, workspace: int, size: int, executor: int, stream: int) ->
     if isinstance(target, int):
         return fail_aclnn(_RUNTIME, f"{name}: stream {stream:#x} cannot take the launch: {name_of(target)} ({target}).")
     hook = hooks.active
-    began = clock.now() if hook is not None else None
+    began = (clock.host.ns, perf_counter_ns()) if hook is not None else None
     if clock.issue_ns:
         clock.host.ns += clock.issue_ns
     if not ex.plan.costs:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from itertools import count
 from typing import TYPE_CHECKING
 
 from emu.soc.profile import shared_numbers
@@ -25,10 +26,16 @@ if TYPE_CHECKING:
     from emu.soc import SocProfile
 
 
+_threads = count(1)
+
+
 class HostClock(threading.local):
-    """The simulated time of the calling host thread. A new thread starts at 0 and catches up when it takes a context."""
+    """The simulated time of the calling host thread and its number. A new thread starts at 0 and catches up when it takes a context."""
 
     ns = 0
+
+    def __init__(self) -> None:  # once in each thread
+        self.thread = next(_threads)
 
 
 host = HostClock()

@@ -85,7 +85,7 @@ class Event:
         try:
             wait.issued_ns = clock.host.ns
             if hooks.active is not None:
-                hooks.active.enqueued(stream, wait)
+                hooks.active.enqueued((stream, wait, clock.host.thread, clock.now()[1]))
             wait.poll(stream)
         finally:
             stream.lock.release()

@@ -111,7 +111,7 @@ class Record(Gate):
 class Wait(Gate):
     """One aclrtStreamWaitEvent, bound to the record that it was queued for, or to the next one of an event that has none."""
 
-    __slots__ = ("deadline", "record", "since_ns", "timeout_s", "unrecorded")
+    __slots__ = ("deadline", "record", "since_ns", "since_wall_ns", "timeout_s", "unrecorded")
     name = "event wait"
 
     def __init__(self, record: Record | None, timeout_s: float) -> None:
@@ -119,12 +119,15 @@ class Wait(Gate):
         self.record = record
         self.timeout_s = timeout_s
         self.deadline = 0.0
-        #: Simulated time from which the stream stood here.
+        #: Time from which the stream stood here, simulated and real; the latter only while somebody listens.
         self.since_ns = 0
+        self.since_wall_ns = 0
         self.unrecorded = Comes.MAYBE
 
     def poll(self, stream: Stream) -> bool:
         record = self.record
+        if hooks.active is not None and not self.since_wall_ns:
+            self.since_wall_ns = time.perf_counter_ns()
         if record is not None:
             if not record.done:
                 if stream not in record.blocked:
@@ -135,7 +138,7 @@ class Wait(Gate):
             self.since_ns = stream.sim_ns
             stream.reach(record.sim_ns)
             if hooks.active is not None:
-                hooks.active.waited(stream, record)
+                hooks.active.waited(stream, self)
             self.done = True
             return True
         return self._late(stream)
@@ -151,6 +154,8 @@ class Wait(Gate):
         text = f"stream {stream.id}: a wait for an event lasted longer than its {self.timeout_s:g} s"
         stream.context.record_fault(_WAIT_TIMEOUT, text, stream)
         self.done = True
+        if hooks.active is not None:
+            hooks.active.dropped(stream, self)
         return True
 
     def blocker(self) -> Stream | Comes:

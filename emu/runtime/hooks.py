@@ -24,20 +24,23 @@ class Hooks:
     def filled(self, dst: int, nbytes: int, stream: Any) -> None:
         """A memset is about to run; as :meth:`copied`."""
 
-    def enqueued(self, stream: Any, task: Any) -> None:
-        """``task`` was put on ``stream``."""
+    def enqueued(self, report: tuple[Any, Any, int, int]) -> None:
+        """A task was put on a stream: (stream, task, number of the host thread, wall ns). One tuple: a trace keeps it as it is."""
 
     def launched(self, stream: Any, task: Any) -> None:
         """``task`` is about to run on ``stream``; runs under the stream's drain lock."""
 
-    def finished(self, stream: Any, task: Any) -> None:
-        """``task`` has run; runs under the stream's drain lock."""
+    def finished(self, report: tuple[Any, Any, int, int, int]) -> None:
+        """A task has run: (stream, task, wall ns of begin and end, simulated ns of the end); runs under the stream's drain lock."""
+
+    def dropped(self, stream: Any, task: Any) -> None:
+        """``task`` (or gate) will never run: its stream was aborted or destroyed, its context has a fault; or a wait was given up."""
 
     def recorded(self, stream: Any, record: Any) -> None:
         """An event's ``record`` completed on ``stream``; runs under the stream's drain lock."""
 
-    def waited(self, stream: Any, record: Any) -> None:
-        """``stream`` passed its wait for ``record``; runs under the stream's drain lock."""
+    def waited(self, stream: Any, wait: Any) -> None:
+        """``stream`` passed its ``wait`` for ``wait.record``; runs under the stream's drain lock."""
 
     def synchronised(self, scope: Any) -> None:
         """The host waited for a stream, an event's record or a device to its end."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Protocol
 
 from emu.runtime import clock, errors, handles, hooks
@@ -73,7 +74,7 @@ class Stream:
         """Put ``task`` at the end and return; who runs it when is the schedule's choice."""
         task.issued_ns = clock.host.ns
         if hooks.active is not None:
-            hooks.active.enqueued(self, task)
+            hooks.active.enqueued((self, task, clock.host.thread, perf_counter_ns()))
         self.queue.append(task)
         self.schedule.enqueued(self, task.work)
 
@@ -107,9 +108,11 @@ class Stream:
         self.reach(task.issued_ns)
         self.sim_ns += getattr(task, "cost_ns", 0)
         hook = hooks.active
+        began = 0
         try:
             if hook is not None:
                 hook.launched(self, task)
+                began = perf_counter_ns()
             task.run()
         except AclError as error:
             self.context.record_fault(error.code, str(error), self)
@@ -118,9 +121,11 @@ class Stream:
             self.context.record_fault(_INTERNAL, text, self)
         except BaseException:  # KeyboardInterrupt: it must not run twice
             self.queue.popleft()
+            if hook is not None:
+                hook.dropped(self, task)
             raise
         if hook is not None:
-            hook.finished(self, task)
+            hook.finished((self, task, began, perf_counter_ns(), self.sim_ns))
 
     def reach(self, ns: int) -> None:
         """The stream is no earlier than ``ns`` now."""
@@ -131,6 +136,8 @@ class Stream:
         dropped = getattr(task, "drop", None)
         if dropped is not None:
             dropped(self)
+        if hooks.active is not None:
+            hooks.active.dropped(self, task)
 
     # -- waiting ---------------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The file: one JSON object whose list of events grows line by line, and the fixed texts of the events.
+"""The file: one JSON object whose list of events grows line by line, and the texts of the events.
 
 Layers as a profiler of the real stack shows them: "CANN" with one row for each host thread, "Ascend Hardware" for each device with one row
 for each stream. ``ts`` and ``dur`` are microseconds on the clock that ``otherData.clock`` names; each slice's args
@@ -11,54 +11,74 @@ import json
 from pathlib import Path
 from typing import Any
 
+from emu.timeline.lines import Slot
+
 #: Process numbers of the layers: the host, and device 0 (device k: HARDWARE + k).
 CANN = 1
 HARDWARE = 1000
 #: A host call that takes no time is drawn this long, or no arrow could start in it.
 LEAST_NS = 1
+#: The text of an event, or of several: what is fixed, and places for numbers.
+Pieces = list[str | Slot]
 
 
-def head(name: str, category: str, pid: int, tid: int, args: dict[str, Any]) -> str:
-    """The part of a device slice that is the same for all launches of one kind on one stream, up to its task number."""
-    inner = json.dumps({**args, "Stream Id": tid}, separators=(",", ":"))[1:-1]
-    return f'{{"ph":"X","name":{json.dumps(name)},"cat":"{category}","pid":{pid},"tid":{tid},"args":{{{inner},"Task Id":'
+def slice_of(
+    name: str, category: str, pid: int, tid: int, args: dict[str, Any], numbers: list[tuple[str, Slot]], ts: Slot, dur: Slot
+) -> Pieces:
+    """A complete event: ``args`` are fixed, ``numbers`` vary."""
+    fixed = json.dumps(args, separators=(",", ":"))[1:-1]
+    pieces: Pieces = [f'{{"ph":"X","name":{json.dumps(name)},"cat":"{category}","pid":{pid},"tid":{tid},"args":{{{fixed}']
+    for k, (key, slot) in enumerate(numbers):
+        pieces += [f'{"," if fixed or k else ""}"{key}":', slot]
+    return [*pieces, '},"ts":', ts, ',"dur":', dur, "}"]
 
 
-def layer(pid: int, name: str, label: str) -> str:
+def arrow(number: Slot, thread: int, start: Slot, pid: int, tid: int, end: Slot) -> Pieces:
+    """The flow from a host thread at ``start`` to the slice of a stream that begins at ``end``."""
+    same = '"name":"HostToDevice","cat":"HostToDevice","id":'
+    return [
+        f'{{"ph":"s",{same}', number, f',"pid":{CANN},"tid":{thread},"ts":', start, "},\n",
+        f'{{"ph":"f","bp":"e",{same}', number, f',"pid":{pid},"tid":{tid},"ts":', end, "}",
+    ]  # fmt: skip
+
+
+def counter(pid: int, used: Slot, ts: Slot) -> Pieces:
+    """Bytes of device memory in use."""
+    return ['{"ph":"C","name":"HBM used","cat":"memory","args":{"bytes":', used, f'}},"pid":{pid},"tid":0,"ts":', ts, "}"]
+
+
+def _named(pid: int, tid: int | None, names: list[tuple[str, dict[str, Any]]]) -> Pieces:
+    where = {"pid": pid} if tid is None else {"pid": pid, "tid": tid}
+    return [",\n".join(json.dumps({"ph": "M", "name": key, **where, "args": args}) for key, args in names)]
+
+
+def layer(pid: int, label: str) -> Pieces:
     """The names of a layer; layers are drawn in the order of their numbers."""
-    texts = []
-    for key, args in (
-        ("process_name", {"name": name}),
-        ("process_labels", {"labels": label}),
-        ("process_sort_index", {"sort_index": pid}),
-    ):
-        texts.append(json.dumps({"ph": "M", "name": key, "pid": pid, "args": args}))
-    return ",\n".join(texts)
+    device = pid - HARDWARE
+    name = "CANN" if pid == CANN else "Ascend Hardware" if device == 0 else f"Ascend Hardware {device}"
+    return _named(
+        pid, None, [("process_name", {"name": name}), ("process_labels", {"labels": label}), ("process_sort_index", {"sort_index": pid})]
+    )
 
 
-def row(pid: int, tid: int, name: str) -> str:
+def row(pid: int, tid: int, name: str) -> Pieces:
     """The name of a row in a layer."""
-    texts = []
-    for key, args in (("thread_name", {"name": name}), ("thread_sort_index", {"sort_index": tid})):
-        texts.append(json.dumps({"ph": "M", "name": key, "pid": pid, "tid": tid, "args": args}))
-    return ",\n".join(texts)
+    return _named(pid, tid, [("thread_name", {"name": name}), ("thread_sort_index", {"sort_index": tid})])
 
 
 class File:
-    """A trace that grows. Nothing is kept in memory beyond the last chunk; a file without its end can still be read."""
+    """A trace that grows. Nothing is kept in memory; a file without its end can still be read."""
 
-    def __init__(self, path: str | Path, about: dict[str, Any]) -> None:
+    def __init__(self, path: str | Path, about: dict[str, Any], label: str) -> None:
         self._file = open(path, "wb", buffering=0)  # noqa: SIM115  closed by close()
-        self._first = True
-        self._file.write(f'{{"displayTimeUnit":"ns","otherData":{json.dumps(about)},"traceEvents":[\n'.encode())
+        first = layer(CANN, label)[0]
+        self._file.write(f'{{"displayTimeUnit":"ns","otherData":{json.dumps(about)},"traceEvents":[\n{first}'.encode())
 
-    def write(self, events: list[str]) -> None:
-        """Add events; an entry may be several of them, joined by a comma and a line break."""
-        if not events:
-            return
-        text = ",\n".join(events)
-        self._file.write((text if self._first else ",\n" + text).encode())
-        self._first = False
+    def write(self, events: bytes | memoryview) -> None:
+        """Add events; each begins with a comma and a line break."""
+        left = memoryview(events)
+        while left:
+            left = left[self._file.write(left) :]
 
     def close(self) -> None:
         """The end of the list and of the object."""

@@ -18,7 +18,7 @@ from emu.timeline.recorder import CHUNK
 from emu.types import DataType, Format, MemcpyKind
 
 N = 1 << 14
-_WALL = re.compile(r'"wall_[a-z_]*":-?[0-9]+')
+_WALL = re.compile(r'"wall_[a-z_]*": *-?[0-9]+')
 
 
 def program(c):
