@@ -90,7 +90,7 @@ def _from_plan(flow: str, plan: Plan) -> Kernel:
         from . import loops
 
         name = _kernel_name(flow, plan.key)
-        return loops.elementwise(name, plan.tile(), plan.inputs, plan.output, plan.table is not None), GRAIN
+        return loops.elementwise(name, (plan.host or plan.tile)(), plan.inputs, plan.output, plan.table is not None), GRAIN
 
     def aux() -> tuple[tuple[int, ...], Any]:
         if plan.table is None:

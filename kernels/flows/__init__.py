@@ -18,6 +18,7 @@ class Plan(NamedTuple):
     tile: makes the jitable `tile(out, in0[, in1], table, n)`, which computes n elements.
     table: None, or makes the Plan of a kernel that fills a table of 65,536 FLOAT from all 16-bit patterns; the table's
         address follows the tensors in args.
+    host: None, or makes a tile with the bits of `tile` that is faster here. `tile` stays what the card does, and what is counted.
     """
 
     key: tuple[Any, ...]
@@ -25,6 +26,7 @@ class Plan(NamedTuple):
     output: str
     tile: Callable[[], Any]
     table: Callable[[], tuple[str, Plan]] | None = None
+    host: Callable[[], Any] | None = None
 
 
 class RowPlan(NamedTuple):

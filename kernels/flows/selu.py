@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..bits import inline, load, store
+from ..bits import bits_of_f32, f32_of_bits, inline, load, store
 from ..catalog import chosen, flushes
 from ..elementary import Elementary
 from ..formats import half_codecs, int_writer, reader, reader_int32_through_half, round_half, saturate_half, writer
@@ -14,8 +14,12 @@ from ..variant import Variant
 from . import Plan
 
 F = np.float32
+I8 = np.int8
 I32 = np.int32
 U16 = np.uint16
+U32 = np.uint32
+#: Added and taken off again it rounds a small FLOAT to an integer, ties to even.
+ROUND = F(1.5 * 2.0**23)
 #: lambda, lambda·alpha and alpha of SELU, each rounded to FLOAT, and the first two to FLOAT16.
 S = F(1.0507009873554804934193349852946)
 SA = F(1.7580993408473768599402175208123)
@@ -98,6 +102,37 @@ def _step_half() -> Any:
     return step
 
 
+@inline
+def _step_int8(g, y):  # type: ignore[no-untyped-def]
+    """_step_half up to the truncation, without rounding to FLOAT16: exact for all 65,536 pairs.
+
+    y + SA in units of 2^-8 leaves 14 of 16, so FLOAT16, whose unit is 4 to 16 of them from 16 on, always rounds it away from
+    zero, by 2: SA is 1.75 there. The product is exact, and adding half of FLOAT16's unit makes it reach the next
+    integer exactly where rounding would (a tie there goes to the integer, which is even).
+    """
+    shift = F(1.75) if y <= F(-18.0) else SA_HALF
+    product = g * (y + shift if y < F(0.0) else S_HALF)
+    return f32_of_bits(bits_of_f32(product) + U32(0x1000))
+
+
+def _writer_int8(mode: str, through_half: bool) -> Any:
+    """What formats.int_writer writes for a FLOAT of moderate size (the steps stay below 2^15), in 32-bit lanes."""
+    put = store["i8"]
+    half = round_half(False)
+
+    @inline
+    def write(p, i, x):  # type: ignore[no-untyped-def]
+        if through_half:
+            x = half(x)
+        if mode == "rint":
+            x = (x + ROUND) - ROUND
+        t = I32(x)
+        t = t if t > I32(-128) else I32(-128)
+        put(p, i, I8(t if t < I32(127) else I32(127)))
+
+    return write
+
+
 def selu_backward(v: Variant) -> Plan:
     """(gradOutput g, result y) -> gradInput.
 
@@ -130,8 +165,12 @@ def selu_backward(v: Variant) -> Plan:
         read = reader_int32_through_half() if int32_half else reader(v.dtype, s32)
         return _binary_tile(read, step, write)
 
+    def host() -> Any:
+        step = {"document": _step_document, "le": _step_le, "lt_half": _step_int8}[steps]
+        return _binary_tile(reader("INT8"), step, _writer_int8(to_int, through_half))
+
     key = (steps, v.dtype, "sat" if saturate else "inf", to_int if v.dtype in ("INT8", "INT32") else "", s32)
-    return Plan(key, (v.dtype, v.dtype), v.dtype, make)
+    return Plan(key, (v.dtype, v.dtype), v.dtype, make, host=host if v.dtype == "INT8" else None)
 
 
 def _step_forward(exp: Any) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from emu_kernels import build
 from emu_kernels.call import call
+from emu_kernels.flows import selu
 from emu_kernels.variant import Variant
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ CASES = [
     ("selu_backward", "dav_2201", "FLOAT16", False),
     ("selu_backward", "dav_1001", "FLOAT16", True),
     ("selu_backward", "dav_2201", "BF16", True),
+    ("selu_backward", "dav_2201", "INT8", False),
     ("selu_backward", "dav_3510", "INT8", False),
     ("selu_backward", "dav_3510", "INT32", False),
     ("log_sigmoid_backward", "dav_2201", "FLOAT", False),
@@ -149,3 +151,17 @@ def test_the_callers_floating_point_mode_does_not_leak_in_and_is_kept(case: Case
         left = set_mode(old)
     assert left & 0xFFC0 == flush_and_truncate
     assert (got == want).all()
+
+
+@pytest.mark.parametrize(("arch", "numerics"), [("dav_2201", "device"), ("dav_3510", "device"), ("dav_2201", "document")])
+def test_the_host_s_way_through_int8_has_the_bits_of_the_card_s_for_all_pairs(arch: str, numerics: str) -> None:
+    v = Variant(arch, "INT8", False, numerics)
+    plan = selu.selu_backward(v)
+    assert plan.host is not None
+    every = np.arange(65536, dtype=np.uint16)
+    g, y, want = (every >> 8).astype(np.uint8), (every & 255).astype(np.uint8), np.zeros(65536, np.uint8)
+    call(build._from_plan("card", plan._replace(host=None)), (want, g, y), (), 0, 65536)
+    got = np.full_like(want, 0xA5)
+    call(build.elementwise("selu_backward", v), (got, g, y), (), 0, 65536)
+    assert (got == want).all()
+    assert len(np.unique(got)) > 200
