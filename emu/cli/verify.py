@@ -120,7 +120,7 @@ def _show(rows: list[dict[str, Any]], result: dict[str, Any], seconds: float) ->
     for row, shown in zip(rows, result["results"], strict=True):
         for found in shown["examples"]:
             print("\n".join(explanation_lines(row, found)))
-    print(f"{result['cases']:,} cases, {result['mismatches']:,} mismatches, {seconds:.0f} s")
+    print(f"{result['cases']:,} cases, {result['mismatches']:,} mismatches, {seconds:.0f} s wall time")
 
 
 def _differences(as_json: bool) -> None:

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from emu.runtime.copies import CopyTask, FillTask
-from emu.runtime.gates import Gate, Record, Wait
-from emu.timeline import events
-from emu.timeline.lines import Maker, Slot, Template
+from emu.runtime.gates import Gate
+from emu.timeline import events, kinds
+from emu.timeline.lines import Maker, Template
 
 if TYPE_CHECKING:
     from emu.runtime.stream import Stream
@@ -34,44 +33,6 @@ BLOCK = 1024
 #: How many templates a stream keeps, and how many streams are kept whether they live or not.
 KEPT = 1024
 
-#: What the host calls to queue what is no launch, and what the device calls it.
-_CALLS = {
-    "memcpy": "aclrtMemcpyAsync",
-    "memset": "aclrtMemsetAsync",
-    "event record": "aclrtRecordEvent",
-    "event wait": "aclrtStreamWaitEvent",
-}
-#: What is no launch: no call of the host reports that it has queued it.
-_QUEUED = frozenset((CopyTask, FillTask, Record, Wait))
-_TASK_TYPES = {"memcpy": "MEMCPY_ASYNC", "memset": "MEMSET_ASYNC", "event record": "EVENT_RECORD", "event wait": "EVENT_WAIT"}
-
-# What a line can show: times on the file's clock, then the begin of the call on both clocks and how long it took on the other one, numbers
-# of the task, its times on the other clock.
-_HOST = Slot(0, 12, True)
-_HOST_TOOK = Slot(1, 8, True)
-_TASK = Slot(2, 12, True)
-_TASK_TOOK = Slot(3, 8, True)
-_FRACTIONS = 4
-_SIM, _WALL, _TOOK = Slot(4, 12), Slot(5, 12), Slot(6, 12)
-_TASK_ID, _CONNECTION = Slot(7, 8), Slot(8, 8)
-_OTHER, _OTHER_TOOK = Slot(9, 12), Slot(10, 12)
-_COLUMNS = 11
-
-
-class Row:
-    """One stream: its place in the file, and the templates of its tasks."""
-
-    __slots__ = ("core", "pid", "tasks", "templates", "tid")
-
-    def __init__(self, stream: Stream) -> None:
-        device = stream.context.device
-        self.pid = events.HARDWARE + device.index
-        self.tid = stream.id
-        self.core = "AI_VECTOR_CORE" if device.profile.vector_cores else "AI_CORE"
-        #: Tasks written so far.
-        self.tasks = 0
-        self.templates: dict[Any, Template] = {}
-
 
 class Writer:
     """Writes what is finished to a file; one thread at a time may call it. ``zero`` is (simulated, wall) ns at the beginning."""
@@ -87,9 +48,11 @@ class Writer:
         self._got = bytearray()
         #: What ``done`` said of tasks that are not written yet.
         self._ran: dict[Any, tuple[Any, ...]] = {}
+        #: Templates of calls with one launch; a template keeps its cost.
+        self._quick: dict[tuple[int, Stream, str, int], Template] = {}
         #: Host threads in the order of their first appearance.
         self._threads: dict[int, int] = {}
-        self._rows: dict[Stream, Row] = {}
+        self._rows: dict[Stream, kinds.Row] = {}
         self._named: set[tuple[int, int | None]] = {(events.CANN, None)}
         self._connections = 0
         #: Where the next host call of a thread may be drawn.
@@ -108,8 +71,7 @@ class Writer:
         """
         opened, order, got, ran = self._open, self._order, self._got, self._ran
         take, ran_next = pending.popleft, done.popleft
-        template: Template | None = None
-        last: tuple[Any, ...] = ()
+        quick = self._quick
         while pending:
             entry = take()
             kind = len(entry)
@@ -123,27 +85,30 @@ class Writer:
                         ran[other[1]] = other
                     report = ran.pop(task, None)
                 if report is None:
-                    if unfinished or (isinstance(task, Gate) and type(task) not in _QUEUED):  # nothing reports the end of such gates
+                    if unfinished or (isinstance(task, Gate) and type(task) not in kinds.QUEUED):  # nothing reports the end of such gates
                         continue
                     pending.appendleft(entry)
                     break
                 _, _, begin_wall, end_wall, end = report
                 if end == DROPPED:
                     continue
-                if type(task) in _QUEUED:
+                if type(task) in kinds.QUEUED:
                     begin = getattr(task, "since_ns", end - getattr(task, "cost_ns", 0))
                     work, sim = (task, stream, (begin, end, begin_wall, end_wall)), task.issued_ns
-                    self._call([work], thread, _CALLS[task.name], (sim, queued, sim, queued))
+                    self._call([work], thread, kinds.CALLS[task.name], (sim, queued, sim, queued))
                     continue
                 cost = getattr(task, "cost", None)
                 begin = end if cost is None else end - cost.ns
                 if pending and not opened and len(call := pending[0]) == 5 and call[0] == thread:
                     # What most of a trace consists of: a call with one launch, mostly like the one before.
                     _, name, (began, began_wall), sim, wall = take()
-                    if last != (stream, name, thread) or template.held is not cost:  # type: ignore[union-attr]
+                    template = quick.get((id(cost), stream, name, thread))
+                    if template is None or cost is None:
                         template = self._template(task, stream, thread, name, (begin, end, begin_wall, end_wall))
-                        last = (stream, name, thread) if cost is not None else ()
-                    order.append(template)  # type: ignore[arg-type]
+                        if len(quick) >= KEPT:
+                            quick.clear()
+                        quick[id(cost), stream, name, thread] = template
+                    order.append(template)
                     got += _pack(began, began_wall, sim, wall, begin, end, begin_wall, end_wall)
                 else:
                     opened.setdefault(thread, []).append((task, stream, (begin, end, begin_wall, end_wall)))
@@ -180,7 +145,7 @@ class Writer:
                 template.code = k
             codes = np.array([template.code for template in order])
         values = self._values(got.T.copy(), templates, codes)
-        self._file.write(self._maker.render(templates, codes, values, _FRACTIONS))
+        self._file.write(self._maker.render(templates, codes, values, kinds.FRACTIONS))
         order.clear()
         self._got.clear()
         if len(self._rows) > KEPT:
@@ -190,7 +155,7 @@ class Writer:
         """What lines can show, a row for each column; ``codes`` None when there is one template."""
         sim0, wall0 = self._zero
         b_sim, b_wall, e_sim, e_wall, t_sim, u_sim, t_wall, u_wall = got
-        values = np.zeros((_COLUMNS, got.shape[1]), np.int64)
+        values = np.zeros((kinds.COLUMNS, got.shape[1]), np.int64)
         if self._simulated:
             zero, begin, end = sim0, b_sim, e_sim
             columns = {2: t_sim - sim0, 3: u_sim - t_sim, 6: e_wall - b_wall, 9: t_wall - wall0, 10: u_wall - t_wall, 5: b_wall - wall0}
@@ -244,7 +209,7 @@ class Writer:
             template = self._others.get((thread, name))
             if template is None:
                 number = self._number(thread)
-                template = self._others[thread, name] = Template(self._host(number, name), thread=number, call=True)
+                template = self._others[thread, name] = Template(kinds.host(self._simulated, number, name), thread=number, call=True)
             self._add(template, took)
         for k, (task, stream, times) in enumerate(tasks):
             last = k == len(tasks) - 1
@@ -254,65 +219,32 @@ class Writer:
         """The template of a task, with the call ``name`` behind it."""
         row = self._rows.get(stream)
         if row is None:
-            row = self._rows[stream] = Row(stream)
+            row = self._rows[stream] = kinds.Row(stream)
         begin, end, begin_wall, end_wall = times
         takes_time = end > begin if self._simulated else end_wall > begin_wall
         own, cost = task.name, getattr(task, "cost", None)
-        nbytes = _bytes(task) if own in ("memcpy", "memset") else None
+        nbytes = kinds.size(task) if own in ("memcpy", "memset") else None
         waited = task.record.stream if own == "event wait" else None
         key = id(cost), name, thread, own, nbytes, takes_time, waited
         template = row.templates.get(key)
         if template is None:
             number = self._number(thread)
             self._name(row.pid, row.tid, f"Stream {row.tid}")
-            pieces = self._device(own, cost, nbytes, waited, row, number, takes_time)
+            pieces = kinds.device(self._simulated, own, cost, nbytes, waited, row, number, takes_time)
             if name is not None:
-                pieces += [",\n", *self._host(number, name)]
+                pieces += [",\n", *kinds.host(self._simulated, number, name)]
             if len(row.templates) >= KEPT:
                 row.templates.clear()
             template = Template(pieces, thread=number, call=name is not None, stream=row, held=cost)  # held: its identity is in the key
             row.templates[key] = template
         return template
 
-    def _device(
-        self, name: str, cost: Any, nbytes: int | None, waited: Stream | None, row: Row, thread: int, takes_time: bool
-    ) -> events.Pieces:
-        """A slice of a stream with its arrow; what takes no time has none, nor has a wait."""
-        args: dict[str, Any] = {"Task Type": _TASK_TYPES.get(name, row.core)}
-        if cost is not None:
-            args |= {
-                "Block Dim": cost.block_dim,
-                "read bytes": cost.traffic.read,
-                "written bytes": cost.traffic.written,
-                "binds": cost.binds,
-            }
-        if nbytes is not None:
-            args["bytes"] = nbytes
-        if waited is not None:
-            args |= {"waited_for_stream": waited.id, "waited_for_device": waited.context.device.index}
-        args["Stream Id"] = row.tid
-        other = "wall" if self._simulated else "sim"
-        numbers = [("Task Id", _TASK_ID), ("connection_id", _CONNECTION), (f"{other}_ns", _OTHER), (f"{other}_dur_ns", _OTHER_TOOK)]
-        category = "copy" if nbytes is not None else "sync" if name.startswith("event") else "kernel"
-        pieces = events.slice_of(name, category, row.pid, row.tid, args, numbers, _TASK, _TASK_TOOK)
-        if takes_time and waited is None:
-            pieces += [",\n", *events.arrow(_CONNECTION, thread, _HOST, row.pid, row.tid, _TASK)]
-        return pieces
-
-    def _host(self, thread: int, name: str) -> events.Pieces:
-        """A slice of the CANN layer. Its begin stands on both clocks: on the simulated one it may be drawn later."""
-        if self._simulated:
-            numbers = [("sim_ns", _SIM), ("wall_ns", _WALL), ("wall_dur_ns", _TOOK)]
-        else:
-            numbers = [("sim_ns", _SIM), ("sim_dur_ns", _WALL)]
-        return events.slice_of(name, "host", events.CANN, thread, {}, numbers, _HOST, _HOST_TOOK)
-
     def _memory(self, device: int, used: int, now: tuple[int, int]) -> None:
         template = self._others.get(device)
         if template is None:
             pid = events.HARDWARE + device
             self._layer(pid)
-            template = self._others[device] = Template(events.counter(pid, _OTHER, _HOST))
+            template = self._others[device] = Template(events.counter(pid, kinds.OTHER, kinds.HOST))
         # In place of a task's begin on the other clock, which is shown from zero.
         sim0, wall0 = self._zero
         self._add(template, (*now, *now), (used + sim0, 0, used + wall0, 0))
@@ -343,8 +275,3 @@ def _where(
         return slice(None), np.full(count, flags[0], np.int64)
     at = np.flatnonzero(np.array(wanted)[codes])
     return at, np.array(flags, np.int64)[codes[at]]
-
-
-def _bytes(task: Any) -> int:
-    """The size of a copy or fill."""
-    return int(task.nbytes * task.height) if task.name == "memcpy" else int(task.count * len(task.pattern))
