@@ -27,6 +27,7 @@ Host = Annotated[str | None, typer.Option("--host", help="Simulated host time of
 
 #: Where ``import acl`` finds the emulator without :func:`emu.install`.
 _SHIM = str(Path(__file__).parents[1] / "shim")
+_SOURCES = (".c", ".cc", ".cpp", ".cxx")
 
 app = typer.Typer(add_completion=False)
 
@@ -90,7 +91,8 @@ def run_script(script: Path, args: list[str]) -> None:
     import emu
 
     if script.suffix not in (".py", ".pyw") and not _is_python(script):
-        raise usage(f"{script} is no Python script; its name should end in .py")
+        hint = f"; compile it first: emu cxx {script} -o {script.with_suffix('')}" if script.suffix in _SOURCES else ""
+        raise usage(f"{script} is no Python script; its name should end in .py{hint}")
     emu.install()
     sys.argv = [str(script), *args]
     sys.path[0] = str(script.resolve().parent)

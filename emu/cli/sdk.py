@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from emu.cli._common import AsJson, pick, print_json, print_table
-from emu.cli._errors import CommandError
+from emu.cli._errors import CommandError, usage
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -21,11 +20,13 @@ def _root() -> None:
 
 
 @app.command()
-def build(directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where it is written; the directory can be moved later.")]) -> None:
+def build(directory: Annotated[str, typer.Argument(metavar="DIR", help="Where it is written; the directory can be moved later.")]) -> None:
     """Write headers, libraries, a CMake package and set_env.sh into DIR."""
     from emu.sdk import interpreter, toolchain
     from emu.sdk.build import build as build_sdk
 
+    if not directory:
+        raise usage("DIR is empty; give the directory that the SDK is to be written into")
     try:
         root = build_sdk(directory)
     except (toolchain.NoCompilerError, toolchain.BuildError) as error:

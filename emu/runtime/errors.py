@@ -3,10 +3,14 @@
 Every failing public function returns ``errors.fail(code, message_id, text)``. The message ids are CANN's: EH00xx for the
 outer (acl) layer, EE10xx for the runtime layer, EZ1001 / EZ9903 / EZ9999 for aclnn by the first digit of the code. The layout is
 ``[PID: n] date-time NAME(ID): text`` for aclnn and ``ID: [PID: n] date-time text`` for the runtime.
+
+ASCEND_LOG_PRINT_TO_STDOUT=1 (before: ASCEND_SLOG_PRINT_TO_STDOUT) prints each message as it is recorded, as CANN prints its log, unless
+ASCEND_GLOBAL_LOG_LEVEL is 4 (none).
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections import deque
@@ -50,10 +54,24 @@ def _now() -> str:
     return f"{now:%Y-%m-%d-%H:%M:%S}.{now.microsecond // 1000:03d}.{now.microsecond % 1000:03d}"
 
 
+_printed = (
+    "1" in (os.environ.get("ASCEND_LOG_PRINT_TO_STDOUT"), os.environ.get("ASCEND_SLOG_PRINT_TO_STDOUT"))
+    and os.environ.get("ASCEND_GLOBAL_LOG_LEVEL") != "4"
+)
+
+
+def _record(line: str) -> None:
+    _queue().append(line)
+    if _printed:
+        # To the descriptor: a C program's stdout is not this interpreter's.
+        with contextlib.suppress(OSError):
+            os.write(1, f"[ERROR] {line}\n".encode(errors="replace"))
+
+
 def fail(code: int, message_id: str, text: str) -> int:
     """Record a failure of an acl or aclrt function in this thread and return ``code``."""
     _state.last = code
-    _queue().append(f"{message_id}: [PID: {os.getpid()}] {_now()} {text}")
+    _record(f"{message_id}: [PID: {os.getpid()}] {_now()} {text}")
     return code
 
 
@@ -61,7 +79,7 @@ def fail_aclnn(code: int, text: str) -> int:
     """Record a failure of an aclnn function in this thread and return ``code``; the id follows from its first digit."""
     _state.last = code
     name = _ACLNN_NAMES.get(str(code)[:1], "AclNN_Inner_Error(EZ9999)")
-    _queue().append(f"[PID: {os.getpid()}] {_now()} {name}: {text}")
+    _record(f"[PID: {os.getpid()}] {_now()} {name}: {text}")
     return code
 
 

@@ -21,7 +21,19 @@ _FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall
 
 _SET_ENV = """\
 # Source this file: programs then find the headers and libraries of this directory.
-_emu_sdk="$(cd "$(dirname "${BASH_SOURCE[0]:-$0}")" && pwd)"
+_emu_sdk="$0"
+if [ -n "${BASH_VERSION:-}" ]; then
+  eval '_emu_sdk="${BASH_SOURCE[0]}"'
+elif [ -n "${ZSH_VERSION:-}" ]; then
+  eval '_emu_sdk="${(%):-%x}"'
+fi
+_emu_sdk="$(cd "$(dirname "$_emu_sdk")" && pwd)"
+if [ ! -f "$_emu_sdk/include/acl/acl.h" ]; then
+  # Other shells do not say where a sourced file is, but where it is sourced from.
+  echo "set_env.sh: this shell does not tell where the file is; use bash or zsh, or source it as ./set_env.sh from its own directory" >&2
+  unset _emu_sdk
+  return 1
+fi
 export ASCEND_HOME_PATH="$_emu_sdk"
 export ASCEND_TOOLKIT_HOME="$_emu_sdk"
 export LD_LIBRARY_PATH="$_emu_sdk/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
@@ -108,7 +120,8 @@ def build(directory: str | Path, *, flags: Sequence[str] = ()) -> Path:
             (lib / f".{built.name}").replace(lib / built.name)
     (lib / "aclnn_emu.conf").write_text(config_text(), encoding="utf-8", errors="surrogateescape")
     (root / "set_env.sh").write_text(_SET_ENV, encoding="utf-8")
-    _write_cmake(lib / "cmake" / "aclnn_emu")
+    # In lib/cmake: on some distributions CMake does not look into lib64.
+    _write_cmake(root / "lib" / "cmake" / "aclnn_emu")
     return root
 
 
@@ -154,7 +167,10 @@ def link_flags(sdk: Path) -> list[str]:
 
 
 def default(cache_dir: str | Path) -> Path:
-    """The SDK that ``emu cxx`` and ``emu run`` use when none is named: in the cache directory, built when it is missing or stale."""
+    """The SDK that ``emu cxx`` and ``emu run`` use when none is named: in the cache directory, built when it is missing or stale.
+
+    Raises as :func:`build`, and :class:`emu.sdk.toolchain.BuildError` where the cache directory cannot be written.
+    """
     key = hashlib.sha256(repr((__version__, config_text())).encode())
     for path, text in headers().items():
         key.update(path.encode() + text.encode())
@@ -165,7 +181,12 @@ def default(cache_dir: str | Path) -> Path:
     place = Path(cache_dir) / "sdk" / key.hexdigest()[:16]
     if not (place / "complete").is_file():
         # Built beside and moved: two commands may ask at once.
-        scratch = Path(tempfile.mkdtemp(prefix="new-", dir=_made(place.parent)))
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            scratch = Path(tempfile.mkdtemp(prefix="new-", dir=place.parent))
+        except OSError as error:
+            advice = "set EMU_CACHE_DIR to a directory that can be written, or use an SDK of `emu sdk build DIR`"
+            raise toolchain.BuildError(f"no SDK can be kept in {place.parent} ({error.strerror}): {advice}") from None
         try:
             build(scratch)
             (scratch / "complete").touch()
@@ -176,8 +197,3 @@ def default(cache_dir: str | Path) -> Path:
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
     return place
-
-
-def _made(directory: str | Path) -> Path:
-    Path(directory).mkdir(parents=True, exist_ok=True)
-    return Path(directory)

@@ -105,3 +105,32 @@ def test_an_sdk_directory_that_cannot_be_written(tmp_path: Path, capsys: pytest.
     (tmp_path / "file").write_text("")
     assert main(["sdk", "build", str(tmp_path / "file" / "sdk")]) == 1
     assert "Not a directory" in capsys.readouterr().err
+
+
+def test_an_sdk_without_a_directory(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sdk", "build", ""]) == 2
+    assert "DIR is empty" in capsys.readouterr().err
+
+
+def test_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "x.cpp").write_text("int main() { return 0; }\n")
+    for words in (["cxx", "x.cpp", "-o", "x"], ["run", "/bin/true"]):
+        done = emu(*words, cwd=tmp_path, EMU_CACHE_DIR=str(tmp_path / "file" / "cache"))
+        assert done.returncode == 1
+        assert "set EMU_CACHE_DIR" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_messages_are_printed_with_the_switch_of_cann(sdk: Path, tmp_path: Path) -> None:
+    text = '#include <cstdio>\n#include "acl/acl.h"\nint main() { std::printf("%d\\n", aclrtSetDevice(99)); }\n'
+    (tmp_path / "x.cpp").write_text(text)
+    assert emu("cxx", "--sdk", str(sdk), "x.cpp", "-o", "x", cwd=tmp_path).returncode == 0
+    plain = emu("run", "./x", cwd=tmp_path)
+    assert plain.stdout == "107001\n"
+    printed = emu("run", "./x", cwd=tmp_path, ASCEND_LOG_PRINT_TO_STDOUT="1")
+    first, second = printed.stdout.splitlines()
+    assert first.startswith("[ERROR] EE1003: [PID: ")
+    assert "99" in first
+    assert second == "107001"
+    assert emu("run", "./x", cwd=tmp_path, ASCEND_LOG_PRINT_TO_STDOUT="1", ASCEND_GLOBAL_LOG_LEVEL="4").stdout == "107001\n"

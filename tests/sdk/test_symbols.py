@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -124,9 +125,8 @@ def test_values_in_c(sdk: Path, tmp_path: Path) -> None:
     toolchain.run([*toolchain.cxx_compiler(), "-std=c++17", f"-I{sdk / 'include'}", "-c", str(source), "-o", str(tmp_path / "v.o")])
 
 
-def test_cmake_package(sdk: Path, tmp_path: Path) -> None:
-    import shutil
-
+@pytest.mark.parametrize("way", ["set_env.sh", "CMAKE_PREFIX_PATH"])
+def test_cmake_package(way: str, sdk: Path, tmp_path: Path) -> None:
     if shutil.which("cmake") is None:
         pytest.skip("no cmake")
     (tmp_path / "main.cpp").write_text('#include "aclnnop/aclnn_selu.h"\nint main() { return aclInit(nullptr); }\n')
@@ -136,14 +136,18 @@ def test_cmake_package(sdk: Path, tmp_path: Path) -> None:
         "add_executable(q main.cpp)\ntarget_link_libraries(q Ascend::acl_rt Ascend::nnopbase Ascend::opapi_nn Ascend::opapi_math)\n"
     )
     made = tmp_path / "build"
-    for line in (
-        ["cmake", "-S", str(tmp_path), "-B", str(made), f"-DCMAKE_PREFIX_PATH={sdk}/lib64/cmake"],
-        ["cmake", "--build", str(made)],
-    ):
+    configure = ["cmake", "-S", str(tmp_path), "-B", str(made)]
+    if way == "set_env.sh":
+        configure = ["bash", "-c", f'. "{sdk}/set_env.sh" && "$@"', "-", *configure]
+    else:
+        configure.append(f"-DCMAKE_PREFIX_PATH={sdk}")
+    for line in (configure, ["cmake", "--build", str(made)]):
         done = subprocess.run(line, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
     for program in ("p", "q"):
-        assert subprocess.run([str(made / program)], env=CLEAN, check=False).returncode == 0
+        # A shell that sourced set_env.sh has the libraries on its path, so that CMake writes none into the program.
+        env = {**CLEAN, "LD_LIBRARY_PATH": f"{sdk}/lib64"} if way == "set_env.sh" else CLEAN
+        assert subprocess.run([str(made / program)], env=env, check=False).returncode == 0
 
 
 def test_set_env_finds_everything(sdk: Path, tmp_path: Path) -> None:
@@ -152,6 +156,18 @@ def test_set_env_finds_everything(sdk: Path, tmp_path: Path) -> None:
     env = {**CLEAN, "PATH": "/usr/bin:/bin"}
     done = subprocess.run(["bash", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, f"{sdk}\n"), done.stderr
+
+
+def test_set_env_in_a_plain_shell(sdk: Path, tmp_path: Path) -> None:
+    """sh does not tell where a sourced file is: right from the SDK's directory, an error and no variable from anywhere else."""
+    if shutil.which("dash") is None:
+        pytest.skip("no shell without such a variable")
+    script = '. "$1/set_env.sh"; echo "$? $ASCEND_HOME_PATH"'
+    runs = [subprocess.run(["dash", "-c", s, "-", str(sdk)], cwd=d, env=CLEAN, capture_output=True, text=True, check=False)
+            for s, d in ((script.replace("$1", "."), sdk), (script, tmp_path))]  # fmt: skip
+    assert runs[0].stdout == f"0 {sdk}\n"
+    assert runs[1].stdout == "1 \n"
+    assert "use bash or zsh" in runs[1].stderr
 
 
 def test_a_library_alone_can_be_loaded(sdk: Path) -> None:

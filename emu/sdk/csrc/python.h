@@ -132,7 +132,8 @@ static int python_start(struct python *p, const struct config *c, char *error, s
     return 0;
   }
   if (access(c->executable, X_OK) != 0) {
-    snprintf(error, size, "%.800s: the Python that this SDK was built with is gone; build the SDK again", c->executable);
+    snprintf(error, size, "%.800s: the Python that this SDK was built with %s", c->executable,
+             errno == EACCES ? "may not be run by this user; build an SDK with a Python that it may run" : "is gone; build the SDK again");
     return 0;
   }
   void *library = dlopen(c->libpython, RTLD_NOW | RTLD_GLOBAL);
