@@ -1,7 +1,7 @@
 """Timelines: what ran when on which stream, as Chrome trace events that MindStudio and Perfetto read.
 
-``recorder`` listens to the runtime, ``writer`` makes lines of what it heard (``kinds``: which; ``lines``: their numbers; ``events``: texts and
-the file), ``reader`` loads and checks a file, ``summary`` and ``plot`` look at one.
+``recorder`` listens to the runtime, ``writer`` makes lines of what it heard (``kinds``: which; ``lines``: their numbers; ``events``: the
+texts and the file), ``reader`` loads and checks a file, ``summary`` and ``plot`` look at one.
 """
 
 from emu.timeline.recorder import Recorder, from_environment, trace
