@@ -247,7 +247,9 @@ def resolve(handle: int, ctx: Context) -> Stream | int:
     if stream is None:
         return bad_stream(handle)
     if stream.context is not ctx:
-        text = f"stream {stream.id} is not in the current context: it belongs to device {stream.context.device.index}"
+        device = stream.context.device
+        owner = f"another context of device {device.index}" if device is ctx.device else f"device {device.index}"
+        text = f"stream {stream.id} is not in the current context: it belongs to {owner}"
         return errors.fail(_OTHER_CONTEXT, "EE1010", text)
     return stream
 
