@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from emu.cli._common import AsJson, print_json, progress_bar
-from emu.cli.study import Columns, Count, Dtypes, Grad, Inputs, Markdown, Op, RowLength, Seed, guarded, print_text, products, split
+from emu.cli.study import Columns, Count, Grad, Inputs, Markdown, Op, RowLength, Seed, guarded, print_text, products, split
 
 if TYPE_CHECKING:
     from emu.study.differ import Difference
 
 
-def comparison(name: str, count: int, show: Callable[[str, Any, bool, bool], None]) -> Callable[..., None]:
-    """The command that runs ``emu.study.<name>``, with `count` elements by default, and gives what it found to `show`."""
+def comparison(name: str, count: int, kinds: str, show: Callable[[str, Any, bool, bool], None]) -> Callable[..., None]:
+    """The command that runs ``emu.study.<name>``, with `count` elements by default, and gives what it found to `show`; `kinds` says which
+    data types are the default."""
+    dtypes: Any = typer.Option(None, "--dtype", metavar="A,B", help=f"Data types. Default: {kinds}.", show_default=False)
 
     def command(
         op: Op,
-        dtype: Dtypes = None,
+        dtype: str | None = dtypes,
         soc: Annotated[str, typer.Option("--soc", metavar="A,B", help="Products, or all: one of each architecture.")] = "all",
         inputs: Inputs = "auto",
         grad: Grad = None,

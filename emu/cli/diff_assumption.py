@@ -17,5 +17,5 @@ def _show(op: str, found: tuple[list[Difference], list[str]], as_json: bool, mar
         print("One value only is known, nothing to compare: " + ", ".join(single))
 
 
-command = comparison("diff_assumption", 1 << 18, _show)
+command = comparison("diff_assumption", 1 << 18, "all", _show)
 command.__doc__ = __doc__
