@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: Shortest row, in elements, for which the kernel is called on its own.
 SHORT_ROW = 256
 #: Bytes of an operand's tile; a reduction's tile has whole rows, at least a cache line high.
-TILE_BYTES, ROW_TILE_BYTES = 128 << 10, 256 << 10
+TILE_BYTES, ROW_TILE_BYTES = 128 << 10, 512 << 10
 #: Bytes of a tile's height: what is read of each line of a turned operand.
 HEIGHT_BYTES, LINE_BYTES = 128, 64
 #: Longest row of a reduction, in bytes, that is gathered.
