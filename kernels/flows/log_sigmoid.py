@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..bits import bits_of_f32, fabs32, inline, load, look_up_4, offset, scratch, store
+from ..bits import bits_of_f32, fabs32, inline, load, look_up_8, offset, scratch, store
 from ..catalog import flushes
 from ..elementary import EXP_TILE, Elementary, flush_positive
 from ..formats import reader, writer
@@ -152,9 +152,9 @@ def log_sigmoid_backward(v: Variant) -> Plan:
         @inline
         def tile(out, gs, xs, table, n):  # type: ignore[no-untyped-def]
             f = factors()
-            for i in range(0, n & ~3, 4):
-                look_up_4(offset(f, 4 * i), table, offset(xs, 2 * i))
-            for i in range(n & ~3, n):
+            for i in range(0, n & ~7, 8):
+                look_up_8(offset(f, 4 * i), table, offset(xs, 2 * i))
+            for i in range(n & ~7, n):
                 put(f, i, look(table, np.int64(pattern(xs, i))))
             for i in range(n):
                 write(out, i, look(f, i) * read(gs, i))
