@@ -252,17 +252,20 @@ def submit(
     space: AddressSpace,
     saturate: bool,
     enqueue: Callable[[Launch | Fault], object],
-) -> None:
-    """Phase 2's end: enqueue the launches, or the fault that the device would raise; no memory changes then."""
+) -> Launch | Fault | None:
+    """Phase 2's end: enqueue the launches, or the fault that the device would raise (no memory changes then). Returns the last of them."""
     ex.runs += 1
     if not ex.plan.steps:
-        return
+        return None
     where = resolve_operands(ex, space, workspace)
     if isinstance(where, str):
-        enqueue(Fault(ex.bound.op.name, ex.bound.soc.fault_code, where))
-        return
+        fault = Fault(ex.bound.op.name, ex.bound.soc.fault_code, where)
+        enqueue(fault)
+        return fault
+    task = None
     for task, cost in zip_longest(launches(ex.plan, where, workspace + space.delta, saturate), ex.plan.costs):
         if cost is not None:
             task.cost = cost
             task.cost_ns = cost.ns
         enqueue(task)
+    return task

@@ -144,15 +144,32 @@ def execute(name: str, workspace: int, size: int, executor: int, stream: int) ->
     if isinstance(target, int):
         return fail_aclnn(_RUNTIME, f"{name}: stream {stream:#x} cannot take the launch: {name_of(target)} ({target}).")
     hook = hooks.active
-    began = (clock.host.ns, perf_counter_ns()) if hook is not None else None
+    if hook is not None:
+        _reported(hook, name, ex, workspace, ctx, target)
+        return 0
     if clock.issue_ns:
         clock.host.ns += clock.issue_ns
     if not ex.plan.costs:
         clock.price(ex)
     submit(ex, workspace, ctx.device.memory, target.saturate, target.enqueue)
-    if began is not None and hook is not None:
-        hook.called(name, began)
     return 0
+
+
+def _reported(hook: hooks.Hooks, name: str, ex: Executor, workspace: int, ctx: contexts.Context, target: streams.Stream) -> None:
+    """The end of phase 2 while a hook listens."""
+    host = clock.host  # each look at it costs: it is the thread's own
+    began, began_wall = host.ns, perf_counter_ns()
+    end = began + clock.issue_ns
+    if end != began:
+        host.ns = end
+    if not ex.plan.costs:
+        clock.price(ex)
+    if len(ex.plan.steps) == 1:
+        task = submit(ex, workspace, ctx.device.memory, target.saturate, target.put)
+        hook.issued((target, task, host.thread, name, began, began_wall, end, perf_counter_ns()))
+    else:
+        submit(ex, workspace, ctx.device.memory, target.saturate, target.enqueue)
+        hook.called(name, (began, began_wall))
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}

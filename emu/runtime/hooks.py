@@ -27,6 +27,10 @@ class Hooks:
     def enqueued(self, report: tuple[Any, Any, int, int]) -> None:
         """A task was put on a stream: (stream, task, number of the host thread, wall ns). One tuple: a trace keeps it as it is."""
 
+    def issued(self, report: tuple[Any, Any, int, str, int, int, int, int]) -> None:
+        """A call that queues one launch returns, in place of :meth:`enqueued` and :meth:`called`: (stream, task, number of the host thread,
+        name of the call, its begin in simulated and wall ns, its end in both)."""
+
     def launched(self, stream: Any, task: Any) -> None:
         """``task`` is about to run on ``stream``; runs under the stream's drain lock."""
 

@@ -78,6 +78,12 @@ class Stream:
         self.queue.append(task)
         self.schedule.enqueued(self, task.work)
 
+    def put(self, task: Task) -> None:
+        """As :meth:`enqueue`, without a word to the hooks: the caller has one (:meth:`emu.runtime.hooks.Hooks.issued`)."""
+        task.issued_ns = clock.host.ns
+        self.queue.append(task)
+        self.schedule.enqueued(self, task.work)
+
     def resume(self, *, inside: bool = False) -> None:
         """What the head was blocked by has come; ``inside`` = called under another stream's drain lock."""
         self.schedule.resumed(self, inside)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: So many tasks, calls and counters are collected before the writer takes them: few, because what is kept long has left the caches when
 #: it is freed. What it has is written at least twice a second.
-CHUNK = 256
+CHUNK = 128
 PAUSE_NS = 500_000_000
 
 _clock = time.perf_counter_ns
@@ -98,6 +98,12 @@ class Recorder(hooks.Hooks):
     def dropped(self, stream: Stream, task: Any) -> None:
         if not isinstance(task, Gate) or isinstance(task, (Record, Wait)):
             self._done.append((stream, task, 0, 0, DROPPED))
+
+    def issued(self, report: tuple[Any, Any, int, str, int, int, int, int]) -> None:
+        pending = self._pending
+        pending.append(report)
+        if len(pending) >= self._next or report[7] >= self._due:
+            self._write(report[7], report[7] >= self._due)
 
     def called(self, name: str, began: tuple[int, int]) -> None:
         now = _clock()

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import struct
 from collections import deque
+from itertools import chain, repeat
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +32,8 @@ _pack = struct.Struct("8q").pack
 Work = tuple[Any, "Stream", Times]
 #: Lines that are formatted at once.
 BLOCK = 1024
+#: Fewer launches than this are taken one by one.
+FEW = 16
 #: How many templates a stream keeps, and how many streams are kept whether they live or not.
 KEPT = 1024
 
@@ -66,22 +70,22 @@ class Writer:
         """Take what is at the head of ``pending``, up to the first task that has not run (``unfinished``: leave such tasks out), and write
         whole blocks (``flush``: all).
 
-        ``pending`` has what :meth:`emu.runtime.hooks.Hooks.enqueued` reports of tasks, (thread, name, begin on both clocks, end, end wall)
-        of calls and (device, bytes in use, both clocks); ``done`` what ``finished`` reports, with DROPPED for the end of what never ran.
+        ``pending`` has what :meth:`emu.runtime.hooks.Hooks.enqueued` and ``issued`` report, (thread, name, begin on both clocks, end, end
+        wall) of other calls and (device, bytes in use, both clocks); ``done`` what ``finished`` reports, with DROPPED for the end of what
+        never ran.
         """
-        opened, order, got, ran = self._open, self._order, self._got, self._ran
-        take, ran_next = pending.popleft, done.popleft
-        quick = self._quick
+        order, ran, take = self._order, self._ran, pending.popleft
+        self._take_launches(pending, done)
         while pending:
             entry = take()
             kind = len(entry)
-            if kind == 4:
-                stream, task, thread, queued = entry
+            if kind == 4 or kind == 8:
+                stream, task, thread = entry[:3]
                 if done and done[0][1] is task:
-                    report = ran_next()
+                    report = done.popleft()
                 else:  # tasks do not run in the order in which they were queued
                     while done:
-                        other = ran_next()
+                        other = done.popleft()
                         ran[other[1]] = other
                     report = ran.pop(task, None)
                 if report is None:
@@ -89,32 +93,11 @@ class Writer:
                         continue
                     pending.appendleft(entry)
                     break
-                _, _, begin_wall, end_wall, end = report
-                if end == DROPPED:
-                    continue
-                if type(task) in kinds.QUEUED:
-                    begin = getattr(task, "since_ns", end - getattr(task, "cost_ns", 0))
-                    work, sim = (task, stream, (begin, end, begin_wall, end_wall)), task.issued_ns
-                    self._call([work], thread, kinds.CALLS[task.name], (sim, queued, sim, queued))
-                    continue
-                cost = getattr(task, "cost", None)
-                begin = end if cost is None else end - cost.ns
-                if pending and not opened and len(call := pending[0]) == 5 and call[0] == thread:
-                    # What most of a trace consists of: a call with one launch, mostly like the one before.
-                    _, name, (began, began_wall), sim, wall = take()
-                    template = quick.get((id(cost), stream, name, thread))
-                    if template is None or cost is None:
-                        template = self._template(task, stream, thread, name, (begin, end, begin_wall, end_wall))
-                        if len(quick) >= KEPT:
-                            quick.clear()
-                        quick[id(cost), stream, name, thread] = template
-                    order.append(template)
-                    got += _pack(began, began_wall, sim, wall, begin, end, begin_wall, end_wall)
-                else:
-                    opened.setdefault(thread, []).append((task, stream, (begin, end, begin_wall, end_wall)))
+                if report[4] != DROPPED:
+                    self._task(stream, task, thread, entry[3:], report)
             elif kind == 5:
                 thread, name, began, sim, wall = entry
-                self._call(opened.pop(thread, []), thread, name, (*began, sim, wall))
+                self._call(self._open.pop(thread, []), thread, name, (*began, sim, wall))
             else:
                 self._memory(*entry)
             if len(order) >= BLOCK:
@@ -129,6 +112,63 @@ class Writer:
             self._call(tasks, thread, tasks[-1][0].name, (sim, wall, sim, wall))
         self._flush()
         self._file.close()
+
+    def _task(self, stream: Stream, task: Any, thread: int, call: tuple[Any, ...], report: tuple[Any, ...]) -> None:
+        """A task that has run. ``call``: what :meth:`Hooks.issued` says of the call, or the wall time of queueing alone."""
+        _, _, begin_wall, end_wall, end = report
+        if type(task) in kinds.QUEUED:
+            begin, sim, queued = getattr(task, "since_ns", end - getattr(task, "cost_ns", 0)), task.issued_ns, call[0]
+            self._call([(task, stream, (begin, end, begin_wall, end_wall))], thread, kinds.CALLS[task.name], (sim, queued, sim, queued))
+            return
+        cost = getattr(task, "cost", None)
+        times = (end if cost is None else end - cost.ns, end, begin_wall, end_wall)
+        if len(call) == 1:
+            self._open.setdefault(thread, []).append((task, stream, times))
+            return
+        name, *took = call
+        template = self._quick.get((id(cost), stream, name, thread))
+        if template is None or cost is None:
+            template = self._template(task, stream, thread, name, times)
+            if len(self._quick) >= KEPT:
+                self._quick.clear()
+            self._quick[id(cost), stream, name, thread] = template
+        self._order.append(template)
+        self._got += _pack(*took, *times)
+
+    def _take_launches(self, pending: deque[Any], done: deque[Any]) -> None:
+        """:meth:`write` of what most of a trace consists of: the launches at the head, run in their order and alike others before."""
+        count = min(len(pending), len(done))
+        if count < FEW or self._ran:
+            return
+        noted = [take() for take in repeat(pending.popleft, count)]
+        ran = [take() for take in repeat(done.popleft, count)]
+        taken = self._launches(noted, ran)
+        pending.extendleft(reversed(noted[taken:]))
+        done.extendleft(reversed(ran[taken:]))
+        if len(self._order) >= BLOCK:
+            self._flush()
+
+    def _launches(self, noted: list[Any], ran: list[Any]) -> int:
+        """Column by column; how many it was."""
+        lengths = bytes(map(len, noted))
+        count = len(lengths) - len(lengths.lstrip(b"\x08"))
+        if count < FEW:
+            return 0
+        streams, tasks, threads, names, begins, begin_walls, ends, end_walls = zip(*noted[:count], strict=True)
+        _, done, task_begin_walls, task_end_walls, task_ends = zip(*ran[:count], strict=True)
+        costs = [getattr(task, "cost", None) for task in tasks]
+        if not all(map(is_, tasks, done)) or DROPPED in task_ends or None in costs:
+            return 0
+        templates = list(map(self._quick.get, zip(map(id, costs), streams, names, threads, strict=True)))
+        if None in templates:
+            return 0
+        took = [cost.ns for cost in costs if cost is not None]
+        columns = (begins, begin_walls, ends, end_walls, took, task_ends, task_begin_walls, task_end_walls)
+        rows = np.frombuffer(struct.pack(f"{8 * count}q", *chain(*columns)), np.int64).reshape(8, count).T.copy()
+        rows[:, 4] = rows[:, 5] - rows[:, 4]
+        self._order += templates  # type: ignore[arg-type]  # none is None
+        self._got += rows.tobytes()
+        return count
 
     # -- a block ---------------------------------------------------------------------------------------------------------
 
