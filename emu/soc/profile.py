@@ -64,9 +64,20 @@ def _raw() -> dict[str, Any]:
         return tomllib.load(file)
 
 
+class Numbers(dict[str, float]):
+    """Numbers of profiles.toml; ValueError names one that is missing."""
+
+    def __init__(self, section: str) -> None:
+        super().__init__(_raw().get(section, {}))
+        self._section = section
+
+    def __missing__(self, name: str) -> float:
+        raise ValueError(f"profiles.toml has no number {name} in [{self._section}], so no time can be simulated")
+
+
 def shared_numbers(section: str) -> dict[str, float]:
     """The numbers that hold for every product: "fitted" (the time model's) or "host" (microseconds of one call)."""
-    return dict(_raw()[section])
+    return Numbers(section)
 
 
 @lru_cache(maxsize=1)

@@ -86,6 +86,8 @@ def pipeline(misplaced_wait):
 
 def main():
     directory = Path(sys.argv[1]) if len(sys.argv) > 1 else None
+    if directory is not None:
+        directory.mkdir(parents=True, exist_ok=True)
     emu.configure(clock="simulated")
     results = {}
     for name, misplaced in (("overlapped", False), ("serialised", True)):

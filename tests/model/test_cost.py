@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 
 import pytest
 
@@ -137,3 +138,12 @@ def test_a_missing_memory_rate_is_named():
 def test_unknown_product():
     with pytest.raises(ValueError, match="unknown SoC 'Ascend910B9': did you mean"):
         steps_of("exp", (8,), "FLOAT", "Ascend910B9")
+
+
+@pytest.mark.parametrize(("section", "name"), [("fitted", "floor_ns"), ("host", "cpp_us")])
+def test_a_missing_shared_number_is_named(monkeypatch, section, name):
+    module = import_module("emu.soc.profile")  # the package has a function of this name
+    raw = {**module._raw(), section: {k: v for k, v in module._raw()[section].items() if k != name}}
+    monkeypatch.setattr(module, "_raw", lambda: raw)
+    with pytest.raises(ValueError, match=rf"no number {name} in \[{section}\]"):
+        module.shared_numbers(section)[name]
