@@ -59,8 +59,14 @@ def data_type(array: NDArray[Any], name: str, *, written: bool = False) -> int:
             f"{name} is a uint16 array, which may stand for BF16 or FLOAT16 bits or for numbers: say which with "
             f"{name}.view(ml_dtypes.bfloat16) or {name}.view(numpy.float16)",
         )
-    known = ", ".join(t.name for t in NUMPY_TYPES.values())
-    raise AclError(_INVALID, f"{name} has dtype {array.dtype}, which has no aclDataType here; known: {known}")
+    native = array.dtype.newbyteorder("=")
+    if native in _CODES:
+        advice = f"its bytes are swapped: give {name}.astype({name}.dtype.newbyteorder('='))"
+    elif array.dtype == np.dtype("V2"):
+        advice = f"if it is BF16, as numpy.load gives it, give {name}.view(ml_dtypes.bfloat16)"
+    else:
+        advice = "known: " + ", ".join(t.name for t in (*NUMPY_TYPES.values(), *([np.dtype(np.uint16)] if written else [])))
+    raise AclError(_INVALID, f"{name} has dtype {array.dtype}, which has no aclDataType here; {advice}")
 
 
 class _Span:
@@ -101,8 +107,12 @@ class ArraySpace:
 
 
 def as_array(value: Any, name: str) -> NDArray[Any]:
-    """A NumPy array as it is; numbers and lists become one; a torch tensor gets a message with the conversion."""
+    """A NumPy array as it is; a NumPy number becomes one; a torch tensor and a masked array get a message with the conversion."""
+    if type(value) is np.ndarray:
+        return value
     if isinstance(value, np.ndarray):
+        if isinstance(value, np.ma.MaskedArray):
+            raise TypeError(f"{name} is a masked array, and an aclTensor has no mask; give an array: {name}.filled(value)")
         return value
     if type(value).__module__.split(".")[0] == "torch":
         raise TypeError(
@@ -196,15 +206,21 @@ def _result_array(op: Operator, arrays: dict[str, NDArray[Any]], out: NDArray[An
     if op.output.role is Role.INOUT:
         result = arrays[op.output.name]
     elif out is not None:
-        if not isinstance(out, np.ndarray):
-            raise TypeError(f"out must be a NumPy array, not {type(out).__name__}")
-        result = out
+        result = out if type(out) is np.ndarray else _writable(out)
     else:
         like = arrays[op.flow.dtype_of] if op.flow.dtype_of in arrays else arrays[op.flow.inputs[0]]
         return np.empty(like.shape, like.dtype)
     if not result.flags.writeable:
-        raise AclError(_INVALID, "the array to be written is read-only")
+        name = op.output.python if op.output.role is Role.INOUT else "out"
+        raise AclError(_INVALID, f"{name} is read-only, and the call writes to it")
     return result
+
+
+def _writable(out: Any) -> NDArray[Any]:
+    """``out`` of another class than ndarray itself: a number would be written to a copy."""
+    if isinstance(out, np.generic):
+        raise TypeError(f"out must be a NumPy array, not {type(out).__name__}")
+    return as_array(out, "out")
 
 
 def _known_soc(soc: str) -> str:

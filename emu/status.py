@@ -281,3 +281,8 @@ class AclError(RuntimeError):
     def __init__(self, code: int, text: str) -> None:
         super().__init__(f"{text} [{name_of(code)}, {code}]")
         self.code = code
+        self._text = text
+
+    def __reduce__(self) -> tuple[type[AclError], tuple[int, str]]:
+        """Copies and other processes get the same error."""
+        return type(self), (self.code, self._text)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import pickle
 import sys
 import threading
 from typing import Any
@@ -78,7 +80,7 @@ def test_out_is_written_and_returned() -> None:
         ops.selu_backward(g, y, out=np.zeros((3, 4), np.float16))
     frozen = np.zeros((3, 4), np.float32)
     frozen.flags.writeable = False
-    with pytest.raises(emu.AclError, match="read-only"):
+    with pytest.raises(emu.AclError, match="out is read-only"):
         ops.selu_backward(g, y, out=frozen)
     with pytest.raises(TypeError):
         ops.selu_backward(g, y, out=[1])
@@ -203,8 +205,44 @@ def test_several_products_beside_an_open_device() -> None:
 
 
 def test_ops_opens_no_device() -> None:
+    from emu import acl
+
     ops.selu_backward(np.ones(4, np.float32), np.ones(4, np.float32))
-    emu.configure(threads=emu.configure().threads)
+    assert acl.rt.get_device()[1] == 107002
+    before = emu.configure().soc
+    emu.configure(soc="Ascend310P3")  # refused while a device is open
+    emu.configure(soc=before)
+
+
+@pytest.mark.parametrize(
+    ("array", "error", "text"),
+    [
+        (np.ma.masked_array(np.ones(3, np.float32), [0, 1, 0]), TypeError, r"grad is a masked array.*grad\.filled\(value\)"),
+        (np.ones(3, ">f4"), emu.AclError, r"bytes are swapped.*newbyteorder"),
+        (np.zeros(3, "V2"), emu.AclError, r"grad\.view\(ml_dtypes\.bfloat16\)"),
+        (np.zeros(3, ml_dtypes.float8_e4m3fn), emu.AclError, "float8_e4m3fn, which has no aclDataType here; known: float32"),
+        ([1.0, 2.0, 3.0], TypeError, "must be a NumPy array, not list"),
+    ],
+)
+def test_arrays_that_are_none_say_what_to_give(array: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        ops.selu_backward(array, np.ones(3, np.float32))
+
+
+def test_out_that_is_none_says_what_to_give() -> None:
+    one = np.ones(3, np.float32)
+    with pytest.raises(TypeError, match=r"out is a masked array"):
+        ops.selu_backward(one, one, out=np.ma.masked_array(one, [0, 1, 0]))
+    with pytest.raises(TypeError, match=r"out must be a NumPy array, not float32"):
+        ops.selu_backward(one[:1], one[:1], out=np.float32(1))
+    with pytest.raises(emu.AclError, match="known: .*uint16"):
+        ops.softmax_backward(one, one, 0, out=np.zeros(3, "V4"))
+
+
+def test_an_error_survives_copies_and_other_processes() -> None:
+    error = emu.AclError(161002, "what happened")
+    for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert (type(again), again.code, str(again)) == (emu.AclError, 161002, str(error))
 
 
 def test_inplace() -> None:

@@ -47,10 +47,12 @@ def command(
 
 def _assumptions(names: list[str], as_json: bool) -> None:
     from emu.assumptions import all_assumptions
-    from emu.opdef.catalogue import operator
+    from emu.opdef.catalogue import OPERATORS, operator
 
     ops = [operator(name) for name in names]
     table = [(a, [op.name for op in ops if a.name in op.assumptions]) for a in all_assumptions()]
+    if len(ops) < len(OPERATORS):
+        table = [(a, users) for a, users in table if users]
     if as_json:
         print_json(
             [{"name": a.name, "text": a.text, "default": a.default, "values": list(a.values), "operators": users} for a, users in table]

@@ -8,7 +8,7 @@ import pytest
 
 from emu.assumptions import all_assumptions
 from emu.cli import _matrix
-from emu.opdef.catalogue import OPERATORS
+from emu.opdef.catalogue import OPERATORS, operator
 
 
 def test_every_operator_and_family_is_a_cell(emu):
@@ -91,6 +91,12 @@ def test_every_assumption_that_a_declaration_names_is_described(emu):
     for op in OPERATORS:
         assert set(op.assumptions) <= known, op.name
     assert len(known) == len(all_assumptions())
+
+
+def test_assumptions_of_one_operator_are_its_own(emu):
+    listed = json.loads(emu("ops", "selu_backward", "--assumptions", "--json").out)
+    assert {a["name"] for a in listed} == set(operator("selu_backward").assumptions)
+    assert all(a["operators"] == ["aclnnSeluBackward"] for a in listed)
 
 
 def test_assumptions(emu):
