@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from emu.cli._common import AsJson, print_json, print_table, settings
+from emu.cli._common import AsJson, print_json, print_table, progress_bar, settings
 from emu.cli._errors import CommandError, usage
 
 if TYPE_CHECKING:
@@ -19,10 +20,11 @@ if TYPE_CHECKING:
 
 def verify(
     quick: Annotated[
-        bool, typer.Option("--quick", help="Directed values and some random ones: about a minute once the kernels are compiled.")
+        bool, typer.Option("--quick", help="Directed values and some random ones: less than a minute once the kernels are compiled.")
     ] = False,
     exhaustive: Annotated[
-        bool, typer.Option("--exhaustive", help="All 2^32 pairs of the main 16-bit gradients, 2^26 random cases of the rest.")
+        bool,
+        typer.Option("--exhaustive", help="All 2^32 pairs of the main 16-bit gradients; of the rest every pattern or 2^26 random cases."),
     ] = False,
     op: Annotated[list[str] | None, typer.Option("--op", help="Only this operator, as SeluBackward; may be repeated.")] = None,
     dtype: Annotated[list[str] | None, typer.Option("--dtype", help="Only this dtype, as BF16; may be repeated.")] = None,
@@ -38,7 +40,7 @@ def verify(
 ) -> None:
     """Compare the kernels with the independent reference, bit for bit. Exit code 1 if anything differs."""
     from emu.verify import report
-    from emu.verify.engine import State, execute, stamp
+    from emu.verify.engine import SchedulerError, State, StateError, execute, stamp
     from emu.verify.plan import plan
     from emu.verify.provider import NativeKernels
 
@@ -46,7 +48,18 @@ def verify(
         raise usage("--quick and --exhaustive exclude each other")
     config = settings()
     if differences:
-        _differences(as_json)
+        given = {
+            "--quick": quick,
+            "--exhaustive": exhaustive,
+            "--jobs": jobs,
+            "--resume": resume,
+            "--state": state,
+            "--scheduler": scheduler,
+        }
+        for name, value in given.items():
+            if value:
+                raise usage(f"--differences takes no {name}: it counts in this process and keeps nothing")
+        _differences(op or (), dtype or (), arch or (), as_json)
         return
     level = "quick" if quick else "exhaustive" if exhaustive else "default"
     try:
@@ -61,15 +74,17 @@ def verify(
     with _progress() as bar:
         done = _Bar(bar, units)
         try:
-            finished = State(path, fresh=not resume)
+            finished = State(path, fresh=() if resume else [unit.key for unit in units])
             outcomes = execute(units, provider, jobs=jobs, scheduler=scheduler, state=finished, finished=done)
         except KeyboardInterrupt:
             raise CommandError(f"stopped; go on with --resume (finished work is in {path})", 130) from None
         except ImportError as error:
             raise CommandError(str(error)) from None
+        except (StateError, SchedulerError) as error:
+            raise usage(str(error)) from None
     seconds = time.perf_counter() - begin
     rows = report.totals(units, outcomes)
-    result = report.as_json(rows, provider, level=level, stamp=stamp(), seconds=round(seconds, 1))
+    result = report.as_json(rows, provider, level=level, stamp=stamp(), wall_seconds=round(seconds, 1))
     if as_json:
         print_json(result)
     else:
@@ -123,14 +138,32 @@ def _show(rows: list[dict[str, Any]], result: dict[str, Any], seconds: float) ->
     print(f"{result['cases']:,} cases, {result['mismatches']:,} mismatches, {seconds:.0f} s wall time")
 
 
-def _differences(as_json: bool) -> None:
-    from emu.verify.differences import OTHERS, measure
+def _differences(ops: Sequence[str], dtypes: Sequence[str], archs: Sequence[str], as_json: bool) -> None:
+    from emu_kernels.variant import ARCHS
 
-    lines = measure()
+    from emu.verify.catalog import OPS
+    from emu.verify.differences import DTYPES, OTHERS, measure
+    from emu.verify.plan import select
+
+    try:
+        chosen_ops = select(ops, [o.name for o in OPS], "operator")
+        chosen_dtypes = select(dtypes, DTYPES, "dtype")
+        chosen_archs = select(archs, ARCHS, "architecture")
+    except LookupError as error:
+        raise usage(str(error.args[0])) from None
+    others = [o for o in OTHERS if o in chosen_archs or o not in ARCHS]
+    with progress_bar() as bar:
+        task = bar.add_task("differences", total=len(chosen_ops) * len(chosen_dtypes))
+        lines = measure(
+            chosen_dtypes,
+            ops=chosen_ops,
+            others=others,
+            finished=lambda operator, dtype: bar.update(task, advance=1, description=f"{operator} {dtype}"),
+        )
     if as_json:
         print_json([line._asdict() for line in lines])
         return
-    header = ("operator", "dtype", "inputs", "cases", *OTHERS)
-    cells = [[f"{line.counts[o]:,}" if line.counts[o] is not None else "–" for o in OTHERS] for line in lines]
+    header = ("operator", "dtype", "inputs", "cases", *others)
+    cells = [[f"{line.counts[o]:,}" if line.counts[o] is not None else "–" for o in others] for line in lines]
     rows = [[x.operator, x.dtype, x.inputs, f"{x.cases:,}", *c] for x, c in zip(lines, cells, strict=True)]
     print_table(header, rows, title="Inputs whose result has other bits than on dav_2201")

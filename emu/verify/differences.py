@@ -4,7 +4,7 @@ CPU.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from emu.verify.provider import NativeKernels, Provider
 
 Bits = NDArray[Any]
 BASE = "dav_2201"
+DTYPES = ("FLOAT", "FLOAT16", "BF16")
 OTHERS = ("dav_1001", "dav_2002", "dav_3002", "dav_3510", "document", "torch")
 CASES = 1 << 20
 ROW = 1024  # elements of a row
@@ -61,24 +62,34 @@ def _inputs(op: Op, dtype: str, cases: int) -> list[tuple[str, tuple[Bits, ...]]
 
 
 def measure(
-    dtypes: tuple[str, ...] = ("FLOAT", "FLOAT16", "BF16"), provider: Provider | None = None, cases: int = CASES
+    dtypes: Sequence[str] = DTYPES,
+    provider: Provider | None = None,
+    cases: int = CASES,
+    *,
+    ops: Sequence[str] = (),
+    others: Sequence[str] = OTHERS,
+    finished: Callable[[str, str], None] = lambda operator, dtype: None,
 ) -> list[Difference]:
-    """Count for every operator. The overflow mode is each architecture's default; "torch" is None without PyTorch.
+    """Count for every operator, or those named `ops`, against `others`; the overflow mode is each architecture's default.
 
-    `cases` is the number of random inputs, a multiple of 1,024; where a dtype has 16 bits, every pattern is tried too.
+    `cases` is the number of random inputs, a multiple of 1,024; where a dtype has 16 bits, every pattern is tried too. "torch" is
+    None without PyTorch. `finished` is called after each operator and dtype.
     """
     kernels = provider or NativeKernels()
     lines = []
     for op in OPS:
+        if ops and op.name not in ops:
+            continue
         for dtype in dtypes:
             for label, inputs in _inputs(op, dtype, cases):
                 base = _compute(kernels, op, Variant(BASE, dtype, False), inputs)
                 counts: dict[str, int | None] = {}
-                for other in OTHERS:
+                for other in others:
                     result = _other(kernels, op, dtype, other, inputs)
                     count = None if result is None else int(judge.mismatches(dtype, result, base).sum())
                     counts[other] = count
                 lines.append(Difference(op.name, dtype, label, base.size, counts))
+            finished(op.name, dtype)
     return lines
 
 

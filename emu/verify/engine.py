@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from functools import partial
 from importlib import import_module
@@ -31,29 +34,96 @@ def stamp() -> str:
     return digest.hexdigest()[:16]
 
 
+class StateError(Exception):
+    """The state file cannot be used; the text says why."""
+
+
+class SchedulerError(Exception):
+    """The dask.distributed scheduler cannot be used; the text says why."""
+
+
 class State:
     """A file of finished units, one JSON line each after a line with the stamp of the sources."""
 
-    def __init__(self, path: Path, fresh: bool = False) -> None:
-        """Read `path` if it is of the same sources (and not `fresh`), else start it anew."""
+    def __init__(self, path: Path, fresh: Iterable[str] = ()) -> None:
+        """Read `path` if it is of the same sources, else start it anew; `fresh` are keys of units that are to run again.
+
+        Raises StateError if the file cannot be read or written, or is something else: that is not overwritten.
+        """
         self.path, self.done = path, dict[str, Outcome]()
-        lines = [] if fresh or not path.exists() else path.read_text().splitlines()
-        if lines and json.loads(lines[0]) == {"stamp": stamp()}:
-            for line in lines[1:]:
-                try:
-                    outcome = _from_json(json.loads(line))
-                except ValueError:
-                    break  # the last line of a killed run
-                self.done[outcome.key] = outcome
-        path.parent.mkdir(parents=True, exist_ok=True)
-        text = [json.dumps({"stamp": stamp()}), *(json.dumps(o._asdict()) for o in self.done.values())]
-        path.write_text("\n".join(text) + "\n")
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+            if lines and not _is_stamp(lines[0]):
+                raise StateError(f"{path} is not a state file of emu verify; name another one with --state")
+            if lines and json.loads(lines[0]) == {"stamp": stamp()}:
+                self._read(lines[1:])
+            for key in fresh:
+                self.done.pop(key, None)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            text = [json.dumps({"stamp": stamp()}), *(json.dumps(o._asdict()) for o in self.done.values())]
+            path.write_text("\n".join(text) + "\n", encoding="utf-8")
+        except UnicodeDecodeError:
+            raise StateError(f"{path} is not a state file of emu verify; name another one with --state") from None
+        except OSError as error:
+            raise StateError(f"cannot keep finished work in {path}: {error.strerror or error}") from None
+
+    def _read(self, lines: Sequence[str]) -> None:
+        for line in lines:
+            try:
+                outcome = _from_json(json.loads(line))
+            except (ValueError, TypeError, KeyError):
+                return  # the last line of a killed run
+            self.done[outcome.key] = outcome
 
     def add(self, outcome: Outcome) -> None:
         """Append one finished unit."""
         self.done[outcome.key] = outcome
-        with self.path.open("a") as file:
-            file.write(json.dumps(outcome._asdict()) + "\n")
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(outcome._asdict()) + "\n")
+        except OSError as error:
+            raise StateError(f"cannot keep finished work in {self.path}: {error.strerror or error}") from None
+
+
+def _is_stamp(line: str) -> bool:
+    try:
+        first = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(first, dict) and list(first) == ["stamp"]
+
+
+class Interrupts:
+    """Ctrl-C while units run in this process: the first sets a flag, checked between units; the second ends at once.
+
+    An exception would be lost in the compiler's callbacks. Only the main thread can take the signal; elsewhere this does nothing.
+    """
+
+    def __init__(self) -> None:
+        self.asked = False
+        self.before: Any = None
+
+    def __enter__(self) -> Interrupts:
+        if threading.current_thread() is threading.main_thread():
+            self.before = signal.signal(signal.SIGINT, self._ask)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.before is not None:
+            signal.signal(signal.SIGINT, self.before)
+
+    def _ask(self, *what: object) -> None:
+        if self.asked:
+            # Not an exception: where the first was lost, so would be this one. Finished units are in the state file.
+            print("emu: stopped", file=sys.stderr, flush=True)
+            os._exit(130)
+        self.asked = True
+        print("emu: stopping after this unit; Ctrl-C again stops at once", file=sys.stderr, flush=True)
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt if the user asked to stop."""
+        if self.asked:
+            raise KeyboardInterrupt
 
 
 def _from_json(fields: dict[str, Any]) -> Outcome:
@@ -88,7 +158,7 @@ def execute(
     if scheduler is not None:
         results = _on_dask(rest, work, scheduler)
     elif jobs == 1:
-        results = ((unit, work(unit)) for unit in rest)
+        results = _here(rest, work)
     else:
         results = _on_processes(rest, work, jobs)
     for unit, outcome in results:
@@ -97,6 +167,14 @@ def execute(
             state.add(outcome)
         finished(unit, outcome)
     return [outcomes[unit.key] for unit in units]
+
+
+def _here(units: Sequence[Unit], work: Callable[[Unit], Outcome]) -> Iterator[tuple[Unit, Outcome]]:
+    with Interrupts() as interrupts:
+        for unit in units:
+            outcome = work(unit)
+            yield unit, outcome  # it is kept, whatever follows
+            interrupts.check()
 
 
 def _on_processes(units: Sequence[Unit], work: Callable[[Unit], Outcome], jobs: int) -> Iterator[tuple[Unit, Outcome]]:
@@ -123,7 +201,11 @@ def _on_dask(units: Sequence[Unit], work: Callable[[Unit], Outcome], address: st
         distributed = import_module("distributed")
     except ImportError as error:
         raise ImportError("--scheduler needs dask.distributed: pip install 'aclnn-emu[dask]'") from error
-    with distributed.Client(address) as client:
+    try:
+        client = distributed.Client(address)
+    except (OSError, ValueError) as error:  # TimeoutError is an OSError
+        raise SchedulerError(f"cannot reach a scheduler at {address!r}: {error}") from error
+    with client:
         # pure=False: two runs of the same unit are two runs, not one remembered result.
         futures = {client.submit(work, unit, pure=False): unit for unit in units}
         for future in distributed.as_completed(list(futures)):

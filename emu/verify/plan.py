@@ -32,9 +32,9 @@ def plan(
 
     Names are those of `catalog`, in any case. Raises LookupError for an unknown one, with the known ones.
     """
-    chosen_ops = [op for op in OPS if op.name in _select(ops, [op.name for op in OPS], "operator")]
-    chosen_archs = _select(archs, ARCHS, "architecture")
-    chosen_dtypes = _select(dtypes, sorted({d for op in OPS for d in op.dtypes}), "dtype")
+    chosen_ops = [op for op in OPS if op.name in select(ops, [op.name for op in OPS], "operator")]
+    chosen_archs = select(archs, ARCHS, "architecture")
+    chosen_dtypes = select(dtypes, sorted({d for op in OPS for d in op.dtypes}), "dtype")
     if level not in LEVELS:
         raise LookupError(f"unknown level {level!r}; known: {', '.join(LEVELS)}")
     lists = [
@@ -46,7 +46,8 @@ def plan(
     return [unit for turn in zip_longest(*lists) for unit in turn if unit is not None]
 
 
-def _select(wanted: Sequence[str], known: Sequence[str], what: str) -> tuple[str, ...]:
+def select(wanted: Sequence[str], known: Sequence[str], what: str) -> tuple[str, ...]:
+    """The names of `known` that are wanted, in any case; all if none is named. LookupError for an unknown one."""
     by_lower = {name.lower(): name for name in known}
     for name in wanted:
         if name.lower() not in by_lower:

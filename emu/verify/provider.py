@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+from emu_kernels import catalog
 from emu_kernels.reference.arith import Step
 from emu_kernels.reference.fast import BITS_DTYPE, load, narrow, native_half, to_half
+from emu_kernels.reference.formats import FORMATS, is_nan
 from emu_kernels.variant import Kernel, Variant
+from numpy.typing import NDArray
+
+from emu.verify import playback
 
 if TYPE_CHECKING:
     from emu.verify.units import Example
-from numpy.typing import NDArray
 
 Bits = NDArray[Any]
 
@@ -30,6 +36,13 @@ class Provider(Protocol):
         ...
 
 
+class Steps(NamedTuple):
+    """What a kernel did on one case: how that is known, and the steps."""
+
+    how: str
+    steps: list[Step]
+
+
 _FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
@@ -40,31 +53,60 @@ def call(kernel: Kernel, args: list[int], start: int, stop: int) -> None:
 
 
 class NativeKernels:
-    """The emulator's own kernels, called as a launch calls them, in one block."""
+    """The emulator's own kernels, called as a launch calls them, in one block.
+
+    `package`: another copy of the kernels, for tests; it caches nothing on disk.
+    """
+
+    def __init__(self, package: str = playback.KERNELS) -> None:
+        self.package = package
+
+    def _build(self) -> ModuleType:
+        if self.package == playback.KERNELS:
+            from emu import kernel_cache
+
+            return kernel_cache.build()
+        return import_module(f"{self.package}.build")
 
     def elementwise(self, flow: str, v: Variant, *inputs: Bits) -> Bits:
         """See `Provider`."""
-        from emu import kernel_cache
-
         arrays = [np.ascontiguousarray(a) for a in inputs]
         out = np.empty_like(arrays[0])
         addresses = [a.ctypes.data for a in (out, *arrays)]
-        call(kernel_cache.build().elementwise(flow, v), addresses, 0, out.size)
+        call(self._build().elementwise(flow, v), addresses, 0, out.size)
         return out
 
     def rows(self, flow: str, v: Variant, last: bool, *inputs: Bits) -> Bits:
         """See `Provider`."""
-        from emu import kernel_cache
-
         arrays = [np.ascontiguousarray(a) for a in inputs]
         out = np.empty_like(arrays[0])
         outer, r, inner = out.shape
         addresses = [a.ctypes.data for a in (out, *arrays)]
         units = outer if last else outer * inner
-        call(kernel_cache.build().rows(flow, v, last), [*addresses, outer, r, inner], 0, units)
+        call(self._build().rows(flow, v, last), [*addresses, outer, r, inner], 0, units)
         return out
 
-    def steps(self, flow: str, v: Variant, example: Example) -> Iterator[Step]:
+    def steps(self, flow: str, v: Variant, example: Example) -> Steps:
+        """Return the steps of a counterexample: the kernel's source run in Python, or what can be observed from outside.
+
+        What was run must end in the result of the machine code; `how` says if it does not, or why nothing was run.
+        """
+        family = catalog.FLOWS[flow].family
+        try:
+            if example.last is None:
+                steps = playback.elementwise(self.package, family, flow, v, example.inputs)
+            else:
+                steps = playback.rows(self.package, family, flow, v, example.last, example.inputs, example.element)
+        except playback.PlaybackError as error:
+            return Steps(f"kernel, as far as it can be observed ({error})", list(self.observe(flow, v, example)))
+        width = FORMATS[v.dtype].bits if v.dtype in FORMATS else {"INT8": 8, "INT32": 32}[v.dtype]
+        same = steps[-1].bits % (1 << width) == example.got % (1 << width)
+        nan = v.dtype in FORMATS and is_nan(FORMATS[v.dtype], steps[-1].bits) and is_nan(FORMATS[v.dtype], example.got)
+        if same or nan:
+            return Steps("kernel, its source step by step", steps)
+        return Steps("kernel, its source step by step; the machine code gave another result: the compiler, a table or tiling", steps)
+
+    def observe(self, flow: str, v: Variant, example: Example) -> Iterator[Step]:
         """Yield what can be observed of a counterexample from outside the machine code.
 
         That is the result of the kernel of the compute format (FLOAT, or FLOAT16 where every step rounds to it) on the

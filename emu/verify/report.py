@@ -13,7 +13,9 @@ from emu.verify.catalog import BY_FLOW
 from emu.verify.provider import Provider
 from emu.verify.units import Example, Outcome, Unit
 
-_DIGITS = {"FLOAT16": 4, "BF16": 4, "FLOAT": 8, "DOUBLE": 16, "INT8": 2, "INT32": 8}
+_DIGITS = {"FLOAT16": 4, "BF16": 4, "FLOAT": 8, "DOUBLE": 16} | {f"{u}INT{n}": n // 4 for u in ("", "U") for n in (8, 16, 32, 64)}
+#: A sum is shown up to this many additions; of a longer one the first and the last few.
+PARTIAL_SUMS, LAST_SUMS = 16, 4
 
 
 def hexadecimal(dtype: str, bits: int) -> str:
@@ -23,7 +25,9 @@ def hexadecimal(dtype: str, bits: int) -> str:
 
 
 def readable(dtype: str, bits: int) -> str:
-    """The pattern and its value: 0x3c00 (1.0)."""
+    """The pattern and its value: 0x3c00 (1.0); "true" or "false" of a comparison."""
+    if dtype == "BOOL":
+        return "true" if bits else "false"
     return f"{hexadecimal(dtype, bits)} ({decimal(FORMATS[dtype], bits) if dtype in FORMATS else bits})"
 
 
@@ -60,23 +64,36 @@ def _relevant(steps: Sequence[Step], index: int) -> list[Step]:
     return [s for s in steps if "[" not in s.name or f"[{index}]" in s.name]
 
 
+def _shown(steps: Sequence[Step]) -> list[list[str]]:
+    """Steps as pairs of texts, with the middle of a long sum left out."""
+    sums = [i for i, s in enumerate(steps) if s.name.startswith("sum: ")]
+    left_out = set(sums[PARTIAL_SUMS:-LAST_SUMS])
+    shown = []
+    for i, s in enumerate(steps):
+        if i not in left_out:
+            shown.append([s.name, readable(s.format, s.bits)])
+        elif i == sums[PARTIAL_SUMS]:
+            shown.append([f"… {len(left_out)} more additions", ""])
+    return shown
+
+
 def explain(row: dict[str, Any], example: Example, provider: Provider) -> dict[str, Any]:
     """Describe one counterexample: inputs, both results and both sides' steps, as text.
 
-    The reference's steps are all of its intermediate values. The kernel is machine code: its steps are what the
-    provider can observe from outside (see `NativeKernels.steps`), its result last.
+    The reference's steps are all of its intermediate values; the kernel's are those of its source, or what the provider can observe
+    from outside (see `NativeKernels.steps`), and its result last.
     """
     v, dtype = row["variant"], row["variant"].dtype
     _, trace = judge.scalar(row["flow"], v, example.inputs, example.last)
-    observe = getattr(provider, "steps", None)
-    kernel = list(observe(row["flow"], v, example)) if observe else []
-    kernel.append(Step("result", example.got, "", dtype))
+    made = getattr(provider, "steps", None)
+    how, kernel = made(row["flow"], v, example) if made else ("kernel", [])
     found: dict[str, Any] = {
         "inputs": [readable(dtype, a if example.last is None else a[example.element]) for a in example.inputs],
         "kernel": readable(dtype, example.got),
         "reference": readable(dtype, example.want),
-        "reference_steps": [[s.name, readable(s.format, s.bits)] for s in _relevant(trace, example.element)],
-        "kernel_steps": [[s.name, readable(s.format, s.bits)] for s in kernel],
+        "reference_steps": _shown(_relevant(trace, example.element)),
+        "kernel_how": how,
+        "kernel_steps": _shown([*kernel, Step("result", example.got, "", dtype)]),
     }
     if example.last is not None:
         found |= {"row": [[hexadecimal(dtype, b) for b in a] for a in example.inputs], "index": example.element}
@@ -103,5 +120,5 @@ def explanation_lines(row: dict[str, Any], found: dict[str, Any]) -> list[str]:
     lines = [where, f"  inputs     {', '.join(found['inputs'])}", "  reference, step by step"]
     width = max(len(name) for name, _ in found["reference_steps"] + found["kernel_steps"])
     lines += [f"    {name:<{width}}  {text}" for name, text in found["reference_steps"]]
-    lines.append("  kernel, as far as it can be observed")
+    lines.append(f"  {found['kernel_how']}")
     return lines + [f"    {name:<{width}}  {text}" for name, text in found["kernel_steps"]]

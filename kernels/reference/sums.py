@@ -22,10 +22,19 @@ def power_below(n: int) -> int:
     return floor_power(max(n - 1, 1))
 
 
+def _add(f: Arith, a: int, b: int) -> int:
+    """a + b as a step of the trace, unless one of them is a zero: padding and a fresh accumulator are."""
+    out = f.add(a, b)
+    if f.trace is not None and f.abs(a) != 0 and f.abs(b) != 0:
+        digits = f.fmt.bits // 4
+        f.note(f"sum: 0x{a:0{digits}x} + 0x{b:0{digits}x}", out)
+    return out
+
+
 def neighbours(f: Arith, x: list[int]) -> int:
     """N: add neighbours, x[i] = x[2i] + x[2i+1], until one of a power-of-two number of items is left."""
     while len(x) > 1:
-        x = [f.add(x[i], x[i + 1]) for i in range(0, len(x), 2)]
+        x = [_add(f, x[i], x[i + 1]) for i in range(0, len(x), 2)]
     return x[0]
 
 
@@ -36,7 +45,7 @@ def register(f: Arith, x: list[int]) -> int:
 
 def onto(f: Arith, head: list[int], tail: list[int]) -> list[int]:
     """Add `tail` onto the leading items of `head`; the other items stay as they are."""
-    return [f.add(a, b) for a, b in zip(head, tail, strict=False)] + head[len(tail) :]
+    return [_add(f, a, b) for a, b in zip(head, tail, strict=False)] + head[len(tail) :]
 
 
 def halving(f: Arith, x: list[int]) -> int:
@@ -88,7 +97,7 @@ def sequential(f: Arith, x: list[int]) -> int:
     """Column order: one accumulator that starts at +0, in increasing index."""
     total = 0
     for item in x:
-        total = f.add(total, item)
+        total = _add(f, total, item)
     return total
 
 
@@ -96,7 +105,7 @@ def lanes64(f: Arith, x: list[int]) -> int:
     """Row order: element k goes onto accumulator k mod 64 of 64 that start at +0; then T."""
     lanes = [0] * LANES
     for k, item in enumerate(x):
-        lanes[k % LANES] = f.add(lanes[k % LANES], item)
+        lanes[k % LANES] = _add(f, lanes[k % LANES], item)
     return register(f, lanes)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +93,13 @@ def test_a_stopped_run_goes_on(tmp_path: Path) -> None:
     assert [o.key for o in outcomes] == [u.key for u in SMALL]
     assert sorted(seen) == sorted(u.key for u in SMALL)
     assert engine.State(path).done == {o.key: o for o in outcomes}
-    assert engine.State(path, fresh=True).done == {}
+
+
+def test_a_new_run_keeps_what_it_does_not_repeat(tmp_path: Path) -> None:
+    path = tmp_path / "state.jsonl"
+    engine.execute(SMALL, Counting(), jobs=1, state=engine.State(path))
+    fresh = [SMALL[1].key]
+    assert set(engine.State(path, fresh).done) == {u.key for u in SMALL} - set(fresh)
 
 
 def test_examples_survive_the_state_file(tmp_path: Path) -> None:
@@ -150,6 +158,7 @@ def test_explanation_of_a_row() -> None:
         f"g[{k}]",
         f"y[{k}]",
         f"p[{k}] = y * g",
+        *(n for n in names if n.startswith("sum: ")),
         "s = sum(p)",
         f"d[{k}] = g - s",
         f"out[{k}] = y * d",
@@ -160,15 +169,15 @@ def test_explanation_of_a_row() -> None:
     assert "s = sum(p)" in text
 
 
-def test_kernel_steps_are_observed() -> None:
+def test_a_kernel_is_observed_from_outside() -> None:
     kernels = provider.NativeKernels()
-    steps = list(kernels.steps("selu_backward", V, Example((0x4000, 0xBF80), 0, 0)))
+    steps = list(kernels.observe("selu_backward", V, Example((0x4000, 0xBF80), 0, 0)))
     assert [s.name for s in steps] == ["FLOAT kernel, g = 1", "FLOAT kernel"]
     assert [report.readable("FLOAT", s.bits) for s in steps] == [
         "0x3f4212cc (0.7580993175506592)",
         "0x3fc212cc (1.5161986351013184)",
     ]
-    [row_step] = kernels.steps("softmax_backward", V, Example(([0x3F80, 0x4000], [0x3F80, 0x3F80]), 0, 0, True, 1))
+    [row_step] = kernels.observe("softmax_backward", V, Example(([0x3F80, 0x4000], [0x3F80, 0x3F80]), 0, 0, True, 1))
     assert report.readable("FLOAT", row_step.bits) == "0xbf800000 (-1.0)"
 
 
@@ -185,12 +194,12 @@ IN_FLOAT = [("FLOAT kernel, g = 1", "0x3f867d5f (1.0507010221481323)"), ("FLOAT 
         ("INT8", "dav_3510", (2, 1), 2, IN_FLOAT),
     ],
 )  # fmt: skip
-def test_kernel_steps_of_every_compute_format(
+def test_what_is_observed_in_every_compute_format(
     dtype: str, arch: str, inputs: tuple[int, int], result: int, expected: list[tuple[str, str]]
 ) -> None:
     v = V._replace(dtype=dtype, arch=arch)
     signed = tuple(a - 256 if dtype == "INT8" and a > 127 else a for a in inputs)
-    steps = list(provider.NativeKernels().steps("selu_backward", v, Example(signed, result, 0)))
+    steps = list(provider.NativeKernels().observe("selu_backward", v, Example(signed, result, 0)))
     assert [(s.name, report.readable(s.format, s.bits)) for s in steps] == expected
 
 
@@ -219,7 +228,7 @@ def test_command_passes_and_fails_by_exit_code(tmp_path: Path, cli: Any, monkeyp
     assert bad.exit_code == 1
     assert "reference, step by step" in bad.stdout
     assert "out = (y <= 0) ? b : c" in bad.stdout
-    assert "kernel, as far as it can be observed" in bad.stdout
+    assert "\n  kernel\n" in bad.stdout  # this provider has no steps to show
 
 
 def test_command_resumes(tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,3 +256,88 @@ def test_differences_count_what_they_say() -> None:
     assert first.counts["dav_1001"] is None
     assert first.counts["document"] is not None
     assert first.counts["document"] > 10000
+
+
+def refused(cli: Any, *args: str) -> str:
+    """What the command says when it refuses: as one line, with exit code 2."""
+    from emu.cli._errors import CommandError
+
+    error = CliRunner().invoke(cli, list(args)).exception
+    assert isinstance(error, CommandError)
+    assert error.code == 2
+    assert "\n" not in str(error)
+    return str(error)
+
+
+def test_a_file_of_someone_else_is_not_overwritten(tmp_path: Path, cli: Any) -> None:
+    for content in (b"my notes\n", b'{"key": 1}\n', b"[]\n", b"\xff\xfe\x00"):
+        (tmp_path / "s").write_bytes(content)
+        for more in ([], ["--resume"]):
+            assert "is not a state file" in refused(cli, *arguments(tmp_path, *more))
+        assert (tmp_path / "s").read_bytes() == content
+
+
+def test_a_state_file_that_cannot_be_written(tmp_path: Path, cli: Any) -> None:
+    (tmp_path / "file").write_text("")
+    args = arguments(tmp_path)
+    args[args.index("--state") + 1] = str(tmp_path / "file" / "s")
+    assert "cannot keep finished work" in refused(cli, *args)
+    args[args.index("--state") + 1] = str(tmp_path)
+    assert "cannot keep finished work" in refused(cli, *args)
+
+
+def test_a_scheduler_that_is_not_there(tmp_path: Path, cli: Any) -> None:
+    pytest.importorskip("distributed", reason="the extra named dask is not installed")
+    assert "cannot reach a scheduler" in refused(cli, *arguments(tmp_path, "--scheduler", "nonsense://nowhere"))
+
+
+@pytest.mark.parametrize(
+    "option", [["--jobs", "2"], ["--state", "x"], ["--resume"], ["--scheduler", "tcp://h:1"], ["--quick"], ["--exhaustive"]]
+)
+def test_differences_refuse_what_they_do_not_use(cli: Any, option: list[str]) -> None:
+    assert f"takes no {option[0]}" in refused(cli, "--differences", *option)
+
+
+@pytest.mark.parametrize("option", [["--op", "Mish"], ["--dtype", "INT8"], ["--arch", "dav_9"]])
+def test_differences_know_their_names(cli: Any, option: list[str]) -> None:
+    assert "known: " in refused(cli, "--differences", *option)
+
+
+def test_differences_of_a_selection(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(differences, "NativeKernels", Counting)
+    monkeypatch.setattr(differences, "CASES", 1024)
+    args = ["--differences", "--op", "selu", "--dtype", "bf16", "--arch", "dav_3510", "--json"]
+    [line] = json.loads(CliRunner().invoke(cli, args).stdout)
+    assert (line["operator"], line["dtype"]) == ("Selu", "BF16")
+    assert list(line["counts"]) == ["dav_3510", "document", "torch"]
+
+
+class Interrupting(Counting):
+    """A kernel whose compiler swallows the exception of a Ctrl-C, as a callback from C does."""
+
+    def elementwise(self, flow: str, v: Variant, *inputs: NDArray[Any]) -> NDArray[Any]:
+        if not self.calls:
+            with contextlib.suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+        return super().elementwise(flow, v, *inputs)
+
+
+def test_an_interrupt_that_the_compiler_swallows_is_not_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    state = engine.State(tmp_path / "s")
+    with pytest.raises(KeyboardInterrupt):
+        engine.execute(SMALL, Interrupting(), jobs=1, state=state)
+    assert list(state.done) == [SMALL[0].key]
+    assert "stopping after this unit" in capsys.readouterr().err
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_second_interrupt_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[int] = []
+    monkeypatch.setattr(engine.os, "_exit", ended.append)
+    with engine.Interrupts() as interrupts:
+        signal.raise_signal(signal.SIGINT)
+        assert interrupts.asked
+        assert ended == []
+        signal.raise_signal(signal.SIGINT)
+    assert ended == [130]
