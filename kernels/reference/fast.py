@@ -204,7 +204,7 @@ def selu_backward(g: Bits, y: Bits, v: Variant) -> Bits:
 
 
 @cache
-def _factors(v: Variant) -> F32:
+def factors(v: Variant) -> F32:
     """The factors of all 65,536 patterns of a 16-bit dtype: a sweep asks for each of them 65,536 times."""
     return _factor(widen(v.dtype, np.arange(1 << 16, dtype=np.uint16)), v)
 
@@ -228,8 +228,8 @@ def log_sigmoid_backward(g: Bits, x: Bits, v: Variant) -> Bits:
     """Array form of `log_sigmoid.log_sigmoid_backward`; 16-bit dtypes use a table of factors."""
     with np.errstate(all="ignore"):
         # The factor does not depend on the overflow mode: share the table.
-        factors = _factor(widen(v.dtype, x), v) if v.dtype == "FLOAT" else _factors(v._replace(saturate=False))[x]
-        return narrow(factors * widen(v.dtype, g), v)
+        f = _factor(widen(v.dtype, x), v) if v.dtype == "FLOAT" else factors(v._replace(saturate=False))[x]
+        return narrow(f * widen(v.dtype, g), v)
 
 
 def selu(x: Bits, v: Variant) -> Bits:

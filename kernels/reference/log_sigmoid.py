@@ -1,7 +1,12 @@
 """LogSigmoid and its gradient, one value at a time, in FLOAT with one rounding per step.
 
-The operator document gives gradInput = gradOutput * 1 / (1 + e**x). No architecture computes it in that form: each
-uses a form that does not overflow, and the last bits differ between them.
+The document of aclnnLogSigmoidBackward, with x the input:
+
+    LogSigmoid(x) = log(1 / (1 + e**-x))
+    gradInput     = gradOutput * LogSigmoid'(x) = gradOutput * 1 / (1 + e**x)
+
+No architecture computes it in that form. Each factor below is 1 / (1 + e**x) in another form, most of which do not overflow, and the last
+bits differ between them.
 """
 
 from __future__ import annotations
@@ -12,7 +17,10 @@ from emu_kernels.variant import Variant
 
 
 def _factor_2201(f: Arith, x: int) -> int:
-    """dav_2201 and dav_3002: e / (e + 1) of e = exp(-|x|), and 1 minus that for a negative x."""
+    """dav_2201 and dav_3002: e / (e + 1) of e = exp(-|x|), and 1 minus that for a negative x.
+
+    For x >= 0, 1 / (1 + e**x) = e**-x / (e**-x + 1); for x < 0 it is 1 less what -x gives.
+    """
     one = f.const("1")
     e = f.exp(f.neg(f.abs(x)), "e = exp(-|x|)")
     d = f.add(e, one, "d = e + 1")
@@ -23,7 +31,10 @@ def _factor_2201(f: Arith, x: int) -> int:
 
 
 def _factor_3510(f: Arith, x: int) -> int:
-    """dav_3510: the numerator is selected, a negative x costs no subtraction; exp and division flush subnormals."""
+    """dav_3510: the numerator is selected, a negative x costs no subtraction; exp and division flush subnormals.
+
+    For x >= 0, 1 / (1 + e**x) = e**-x / (e**-x + 1); for x < 0 e**x is exp(-|x|) itself.
+    """
     one = f.const("1")
     e = f.exp(f.neg(f.abs(x)), "e = exp(-|x|)")
     d = f.add(e, one, "d = e + 1")
@@ -32,7 +43,10 @@ def _factor_3510(f: Arith, x: int) -> int:
 
 
 def _factor_1001(f: Arith, x: int) -> int:
-    """dav_1001 and dav_2002: exp(-log(exp(x) + 1)); +0 above x = 88.73, where exp overflows."""
+    """dav_1001 and dav_2002: exp(-log(exp(x) + 1)); +0 above x = 88.73, where exp overflows.
+
+    1 / (1 + e**x) = exp(-log(e**x + 1)).
+    """
     u = f.add(f.exp(x, "exp(x)"), f.const("1"), "u = exp(x) + 1")
     log = f.log(u, "l = log(u)")
     return f.exp(f.neg(log), "f = exp(-l)")
@@ -63,7 +77,9 @@ def factor(x: int, v: Variant, trace: Trace | None = None) -> int:
 
 
 def log_sigmoid_backward(g: int, x: int, v: Variant, trace: Trace | None = None) -> int:
-    """Return gradInput for one gradOutput and one self, as bit patterns of `v.dtype`; `buffer` is never read.
+    """gradInput = gradOutput * 1 / (1 + e**x): f, then f * g, then one rounding.
+
+    Return gradInput for one gradOutput and one self, as bit patterns of `v.dtype`; `buffer` is never read.
 
     A NaN in either gives NaN (+0 where the dtype saturates); x = +inf gives 0 * g, which is NaN for an infinite g.
     """
@@ -74,7 +90,9 @@ def log_sigmoid_backward(g: int, x: int, v: Variant, trace: Trace | None = None)
 
 
 def log_sigmoid(x: int, v: Variant, trace: Trace | None = None) -> int:
-    """Return the forward result: x - log1p(exp(x)) up to 0, -log1p(exp(-x)) above and for NaN, narrowed once.
+    """LogSigmoid(x) = log(1 / (1 + e**-x)), which is -log(1 + e**-x) and also x - log(1 + e**x).
+
+    Return the forward result: x - log1p(exp(x)) up to 0, -log1p(exp(-x)) above and for NaN, narrowed once.
 
     +inf gives -0.0, -inf gives -inf (the largest negative value where the dtype saturates), NaN gives NaN (there +0).
     """

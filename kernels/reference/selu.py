@@ -1,7 +1,12 @@
 """Selu and its gradient, one value at a time.
 
-The operator document gives, for the gradient, g * alpha * e**x below zero and g above, without the scale; what the
-architectures compute is the dataflow below, from the forward output y. Each line names its step.
+The document of aclnnSeluBackward, with E the loss, x the input and y the output of Selu:
+
+    d selu(x) / dx = alpha * e**x for x < 0, 1 for x >= 0      alpha = 1.6732632423543772848170429916717
+    dE / dx        = dE / dy * d selu(x) / dx
+
+It has no scale S. What the architectures compute is the dataflow below, from y: with it, S * alpha * e**x is y + S * alpha below zero.
+Each line names its step.
 """
 
 from __future__ import annotations
@@ -22,7 +27,10 @@ def _signed(dtype: str, bits: int) -> int:
 
 
 def _gradient_3510(f: Arith, g: int, y: int) -> int:
-    """dav_3510: the branch is y <= 0 and a -0.0 result stays."""
+    """dav_3510: the branch is y <= 0 and a -0.0 result stays.
+
+    g * alpha * e**x for x < 0 is b = g * (y + SA), g * 1 for x >= 0 is c = g * S: both S times the document's.
+    """
     c = f.mul(g, f.const(SCALE), "c = g * S")
     a = f.add(y, f.const(SCALE_ALPHA), "a = y + SA")
     b = f.mul(g, a, "b = g * a")
@@ -30,7 +38,10 @@ def _gradient_3510(f: Arith, g: int, y: int) -> int:
 
 
 def _gradient(f: Arith, g: int, y: int) -> int:
-    """Every other architecture: the branch is y < 0, false for NaN; the last addition turns -0.0 into +0.0."""
+    """Every other architecture: the branch is y < 0, false for NaN; the last addition turns -0.0 into +0.0.
+
+    g * alpha * e**x for x < 0 is b = g * (y + SA), g * 1 for x >= 0 is c = g * S: both S times the document's.
+    """
     a = f.add(y, f.const(SCALE_ALPHA), "a = y + SA")
     b = f.mul(g, a, "b = g * a")
     c = f.mul(g, f.const(SCALE), "c = g * S")
@@ -41,7 +52,10 @@ def _gradient(f: Arith, g: int, y: int) -> int:
 
 
 def _gradient_document(f: Arith, g: int, y: int) -> int:
-    """The document's formula with e**x taken from y: g for y >= 0 and for NaN, else g * (y / S + alpha)."""
+    """dE/dx = g * alpha * e**x for x < 0, g * 1 for x >= 0, as the document has it, with alpha * e**x = y / S + alpha of the result y.
+
+    g for y >= 0 and for NaN, else g * (y / S + alpha).
+    """
     if not f.lt(y, 0):
         return f.note("out = g", g)
     q = f.div(y, f.const(SCALE), "q = y / S")

@@ -1,5 +1,9 @@
 """Softmax, LogSoftmax and their gradients, one row or column at a time.
 
+The document of aclnnSoftmaxBackward:
+
+    out = gradOutput * output - sum(gradOutput * output) * output
+
 FLOAT16 and BF16 are widened to FLOAT, and the result is rounded once to the input dtype. What the document leaves
 open, and what decides the last bits, is the order of the sum: see `sums`.
 """
@@ -30,7 +34,12 @@ def _narrow(f: Arith, v: Variant, row: list[int]) -> list[int]:
 
 
 def softmax_backward(g: list[int], y: list[int], v: Variant, last: bool, trace: Trace | None = None) -> list[int]:
-    """Return one row of gradients from one row of gradOutput and of the forward output, as patterns of `v.dtype`.
+    """out = gradOutput * output - sum(gradOutput * output) * output, with g for gradOutput and y for output.
+
+    p = y * g is the first product, s the sum, t = s * y the second product. dav_3510 fuses the last product and the subtraction; the
+    others take y out: y * (g - s).
+
+    Return one row of gradients from one row of gradOutput and of the forward output, as patterns of `v.dtype`.
 
     `last`: nothing follows the reduced dimension. A NaN or infinity in a row makes the row NaN or as the arithmetic
     has it; no other row is touched. Where the dtype saturates, a NaN result is +0 and an infinite one the largest
@@ -56,7 +65,9 @@ def softmax_backward(g: list[int], y: list[int], v: Variant, last: bool, trace: 
 
 
 def softmax(x: list[int], v: Variant, last: bool, trace: Trace | None = None) -> list[int]:
-    """Return softmax of one row: exp(x - max) over its sum, in FLOAT; FLOAT16 takes max and x - max in FLOAT16.
+    """softmax(x) = e**x / sum(e**x), with the maximum taken off first.
+
+    Return softmax of one row: exp(x - max) over its sum, in FLOAT; FLOAT16 takes max and x - max in FLOAT16.
 
     A NaN makes the row NaN, as does a row of -inf alone or with a +inf. Where FLOAT16 saturates, x - max of a NaN is
     +0 like any other FLOAT16 step.
@@ -72,7 +83,9 @@ def softmax(x: list[int], v: Variant, last: bool, trace: Trace | None = None) ->
 
 
 def log_softmax(x: list[int], v: Variant, last: bool, trace: Trace | None = None) -> list[int]:
-    """Return x - max - log(sum(exp(x - max))) of one row, in FLOAT.
+    """log(softmax(x)) = x - log(sum(e**x)), with the maximum taken off first.
+
+    Return x - max - log(sum(exp(x - max))) of one row, in FLOAT.
 
     Along the last dimension FLOAT and BF16 take the maximum of the row converted to FLOAT16, with the stream's
     overflow mode: it may exceed the true maximum or be far below it. A NaN makes the row NaN.
@@ -92,7 +105,9 @@ def log_softmax(x: list[int], v: Variant, last: bool, trace: Trace | None = None
 
 
 def log_softmax_backward(g: list[int], y: list[int], v: Variant, last: bool, trace: Trace | None = None) -> list[int]:
-    """Return g - exp(y) * sum(g) of one row, in FLOAT, two roundings after the sum; NaN and infinities propagate."""
+    """The derivative of log(softmax(x)) on g, with y the forward output: e**y is softmax(x).
+
+    Return g - exp(y) * sum(g) of one row, in FLOAT, two roundings after the sum; NaN and infinities propagate."""
     f = _compute(v, trace)
     wide_g, wide_y = _widen(f, v, g, "g"), _widen(f, v, y, "y")
     s = row_sum(f, wide_g, last, "s = sum(g)")

@@ -193,7 +193,7 @@ def test_array_form_equals_scalar_form(op: catalog.Op) -> None:
 
 @pytest.mark.parametrize("arch", ["dav_1001", "dav_2201", "dav_3510"])
 def test_table_of_factors_equals_scalar_form(arch: str) -> None:
-    """A sweep multiplies these by every g; `emu verify` has no other source for them."""
+    """A sweep multiplies these by every g; `emu verify` has no other source for them. The swept ones are the next test's."""
     v = Variant(arch, "FLOAT16" if arch == "dav_1001" else "BF16", False)
     for numerics in ("device", "document"):
         v = v._replace(numerics=numerics)
@@ -201,6 +201,18 @@ def test_table_of_factors_equals_scalar_form(arch: str) -> None:
         for b in range(0, 1 << 16, 61):
             want = log_sigmoid.log_sigmoid_backward(int(fast.narrow(np.ones(1, np.float32), v)[0]), b, v)
             assert table[b] == want or formats.is_nan(formats.FORMATS[v.dtype], want), hex(b)
+
+
+@pytest.mark.parametrize("dtype", ["BF16", "FLOAT16"])
+def test_every_factor_of_the_sweeps_equals_the_scalar_form(dtype: str) -> None:
+    """All 65,536 factors of dav_2201, which the runs over 2^32 pairs multiply by every g: compared in FLOAT, before any rounding."""
+    v = Variant("dav_2201", dtype, False)
+    assert ("log_sigmoid_backward", dtype, "dav_2201") in catalog.EXHAUSTIVE
+    table = fast.factors(v)
+    assert table.shape == (1 << 16,)
+    for b, got in enumerate(table.view(np.uint32).tolist()):
+        want = log_sigmoid.factor(b, v)
+        assert got == want or (formats.is_nan(FLOAT, want) and formats.is_nan(FLOAT, got)), hex(b)
 
 
 @pytest.mark.parametrize("op", [op for op in catalog.OPS if op.rows], ids=lambda op: op.name)

@@ -78,7 +78,7 @@ def test_every_pattern_survives_widening_and_narrowing(fmt: Format, mode: Roundi
 
 
 def boundaries(fmt: Format) -> list[int]:
-    """FLOAT patterns around every rounding boundary of a 16-bit format: each value, each midpoint, and their neighbours."""
+    """FLOAT patterns around every 37th rounding boundary of a 16-bit format: a value, its midpoint, and their neighbours."""
     shift = 23 - fmt.fraction
     base = np.array([formats.convert(fmt, FLOAT, b) for b in range(0, fmt.inf + 1, 37)], np.uint32)
     half = np.uint32(1 << (shift - 1))

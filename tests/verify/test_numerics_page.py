@@ -37,8 +37,11 @@ def test_commands_of_the_page_exist(page: str) -> None:
     app = typer.Typer()
     app.command()(command.command)
     described = CliRunner(env={"COLUMNS": "200", "TERM": "dumb", "NO_COLOR": "1"}).invoke(app, ["--help"]).output
-    options = set(re.findall(r"emu verify ([^#\n]*)", page))
-    for option in sorted({o for text in options for o in re.findall(r"--[a-z]+", text)}):
+    commands = set(re.findall(r"emu verify ([^#\n]*)", page))
+    options = sorted({o for text in commands for o in re.findall(r"--[a-z]+", text)})
+    assert len(commands) >= 6
+    assert {"--quick", "--exhaustive", "--resume", "--scheduler", "--differences"} <= set(options)
+    for option in options:
         assert option in described, option
 
 
