@@ -133,7 +133,8 @@ _STAND_INS: dict[str, dict[str, Any]] = {
         "float_mode_leave": _nothing,
     },
     "lanes": {"minus_magnitude": _minus_magnitude},
-    "vectors": {"add64": memory.add64, "fill64": memory.fill64, "sum_pairs": memory.sum_pairs, "copy_line": _refuse, "stream_line": _refuse},
+    "vectors": {"add64": memory.add64, "fill64": memory.fill64, "sum_pairs": memory.sum_pairs, "copy_line": _refuse,
+                "stream_line": _refuse},
     "loops": {"TILE_BYTES": 512, "STREAM_BYTES": 1 << 62, "body_of": _unchanged, "guarded": _same, "copy_tile": _copy_tile},
 }  # fmt: skip
 #: Their functions are one step each; those of the flows and of the rows show what they do inside.

@@ -1,17 +1,24 @@
-"""A verification that cannot fail proves nothing: each of these wrong kernels must be caught by the quick level."""
+"""A verification that cannot fail proves nothing: each of these wrong kernels must be caught by `emu verify --quick`."""
 
 from __future__ import annotations
 
+import json
+import shutil
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import emu_kernels
 import numpy as np
 import pytest
+import typer
 from emu_kernels.reference import fast, fast_rows
 from emu_kernels.reference.selu import SCALE, SCALE_ALPHA
 from emu_kernels.variant import Variant
 from numpy.typing import NDArray
+from typer.testing import CliRunner, Result
 
-from emu.verify import judge, report
+from emu.cli import verify as command
+from emu.verify import judge, provider
 from emu.verify.engine import execute
 from emu.verify.plan import plan
 
@@ -98,18 +105,70 @@ MUTANTS = {
 }
 
 
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wrong: Mutant, *more: str) -> Result:
+    """`emu verify --quick` over a wrong provider."""
+    monkeypatch.setattr(provider, "NativeKernels", lambda: wrong.provider)
+    app = typer.Typer()
+    app.command()(command.command)
+    args = ["--quick", "--op", wrong.op, "--dtype", wrong.dtype, "--arch", wrong.arch, "-j", "1", "--state", str(tmp_path / "s"), *more]
+    return CliRunner().invoke(app, args)
+
+
 @pytest.mark.parametrize("name", MUTANTS)
-def test_quick_catches_a_wrong_kernel(name: str) -> None:
-    wrong = MUTANTS[name]
-    units = plan("quick", [wrong.op], [wrong.dtype], [wrong.arch])
-    outcomes = execute(units, wrong.provider, jobs=1)
-    rows = report.totals(units, outcomes)
-    device = next(row for row in rows if row["numerics"] == "device")
+def test_quick_catches_a_wrong_kernel(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    shown = run(monkeypatch, tmp_path, MUTANTS[name])
+    assert shown.exit_code == 1
+    assert "  reference, step by step" in shown.stdout
+    again = run(monkeypatch, tmp_path, MUTANTS[name], "--resume", "--json")  # of the state file: every unit is in it
+    assert again.exit_code == 1
+    device = next(row for row in json.loads(again.stdout)["results"] if row["numerics"] == "device" and row["mismatches"])
     assert 0 < device["mismatches"] < device["cases"]
-    found = report.explain(device, device["examples"][0], wrong.provider)
+    found = device["examples"][0]
     assert found["kernel"] != found["reference"]
     assert found["reference_steps"][-1][1] == found["reference"]
     assert found["kernel_steps"][-1][1].split()[0] == found["kernel"].split()[0]
+    assert f"    {found['reference_steps'][-1][0]}" in shown.stdout
+
+
+#: File of the kernels, what it says, what the mutant says instead, and where that shows.
+COMPILED = {
+    "<= for <": ("flows/selu.py", "y + SA if y < F(0.0) else S) + F", "y + SA if y <= F(0.0) else S) + F", "SeluBackward", "BF16"),
+    "another order of the sum": (
+        "rows.py",
+        "(lanes, j, get(lanes, j) + term(read(p, j)",
+        "(lanes, 0, get(lanes, 0) + term(read(p, j)",
+        "SoftmaxBackward",
+        "FLOAT",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_quick_catches_a_wrong_source_that_is_compiled(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A copy of the kernels with one fault goes through the compiler, and the counterexample shows the faulty step."""
+    file, right, wrong, op, dtype = COMPILED[name]
+    package = f"mutant_{len(name)}"
+    copy = tmp_path / package
+    shutil.copytree(Path(emu_kernels.__file__).parent, copy, ignore=shutil.ignore_patterns("reference", "__pycache__"))
+    # Names of its own: the linker takes the first of two equal symbols of a process.
+    for part, old, new in ((file, right, wrong), ("build.py", '"_".join([flow,', f'"_".join(["{package}", flow,')):
+        text = (copy / part).read_text()
+        assert old in text
+        (copy / part).write_text(text.replace(old, new))
+    monkeypatch.syspath_prepend(tmp_path)
+    kernels = provider.NativeKernels(package)
+    shown = run(monkeypatch, tmp_path, Mutant(kernels, op, dtype, "dav_2201"), "--json")
+    assert shown.exit_code == 1, shown.output
+    results = json.loads(shown.stdout)["results"]
+    assert all(row["mismatches"] < row["cases"] for row in results)
+    found = next(row for row in results if row["mismatches"])["examples"][0]
+    assert found["kernel_how"] == "kernel, its source step by step"  # the copy's: it ends in the mutant's result
+    names = [step for step, _ in found["kernel_steps"]]
+    if op == "SeluBackward":
+        assert any(" <= 0x00000000" in step for step in names)
+    else:
+        reference = {step for step, _ in found["reference_steps"] if step.startswith("sum: ")}
+        assert any(step.startswith("sum: ") and step not in reference for step in names)
 
 
 @pytest.mark.parametrize("dtype", ["FLOAT", "FLOAT16", "BF16"])
