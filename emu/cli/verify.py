@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def verify(
     quick: Annotated[
-        bool, typer.Option("--quick", help="Directed values and some random ones: less than a minute once the kernels are compiled.")
+        bool, typer.Option("--quick", help="Directed values and some random ones: about 25 s of CPU time once the kernels are compiled.")
     ] = False,
     exhaustive: Annotated[
         bool,

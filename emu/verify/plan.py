@@ -14,8 +14,8 @@ LEVELS = ("quick", "default", "exhaustive")
 ROWS_PER_UNIT = 256  # second inputs of a unit of pairs: 2^24 cases, a second or so
 RANDOM_PER_UNIT = 1 << 22
 
-_RANDOM = {"quick": 1 << 17, "default": 1 << 22, "exhaustive": 1 << 26}
-_BLOCKS = {"quick": 0, "default": 1 << 20, "exhaustive": 1 << 26}
+_RANDOM = {"quick": 1 << 20, "default": 1 << 22, "exhaustive": 1 << 26}
+_BLOCKS = {"quick": 1 << 19, "default": 1 << 20, "exhaustive": 1 << 26}
 _QUICK_LENGTHS = (1, 3, 9, 17, 65, 129, 166, 1025)
 _LENGTHS = (*(1, 2, 3, 8, 9, 15, 16, 17, 63, 64, 65), *range(123, 130), *(165, 166, 1000, 1023, 1024, 1025, 4097))
 # One length each side of where the order of dav_3510 changes, and one of several blocks.

@@ -10,6 +10,7 @@ from emu_kernels.reference.formats import FORMATS, decimal
 
 from emu.verify import judge
 from emu.verify.catalog import BY_FLOW
+from emu.verify.playback import MOST
 from emu.verify.provider import Provider
 from emu.verify.units import Example, Outcome, Unit
 
@@ -29,6 +30,15 @@ def readable(dtype: str, bits: int) -> str:
     if dtype == "BOOL":
         return "true" if bits else "false"
     return f"{hexadecimal(dtype, bits)} ({decimal(FORMATS[dtype], bits) if dtype in FORMATS else bits})"
+
+
+def _clearest(examples: list[Example]) -> list[Example]:
+    """Up to three, the shortest rows first; of rows too long to follow at most one: each takes seconds to explain."""
+    if examples and examples[0].last is not None:
+        examples = sorted(examples, key=lambda e: len(e.inputs[0]))
+        short = [e for e in examples if len(e.inputs[0]) <= MOST]
+        examples = short or examples[:1]
+    return examples[:3]
 
 
 def totals(units: Sequence[Unit], outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
@@ -55,7 +65,7 @@ def totals(units: Sequence[Unit], outcomes: Sequence[Outcome]) -> list[dict[str,
         row["cases"] += outcome.cases
         row["mismatches"] += outcome.mismatches
         row["seconds"] += outcome.seconds
-        row["examples"] = (row["examples"] + list(outcome.examples))[:3]
+        row["examples"] = _clearest(row["examples"] + list(outcome.examples))
     return sorted(rows.values(), key=lambda row: [op.flow for op in BY_FLOW.values()].index(row["flow"]))
 
 
