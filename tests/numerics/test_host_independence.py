@@ -75,6 +75,69 @@ def subnormal_inputs(v: Variant, count: int, n: int) -> tuple[np.ndarray, ...]:
     return (tiny, wide)[:count] if count == 2 else (wide,)
 
 
+ROWS = [
+    ("softmax_backward", Variant("dav_2201", "FLOAT", False), 2),
+    ("softmax_backward", Variant("dav_3510", "BF16", False), 2),
+    ("softmax", Variant("dav_2201", "FLOAT", False), 1),
+    ("log_softmax", Variant("dav_2201", "FLOAT", False), 1),
+    ("log_softmax_backward", Variant("dav_2201", "FLOAT", False), 2),
+]
+by_case = pytest.mark.parametrize(("flow", "v", "count"), ROWS, ids=lambda x: "-".join(x[:2]) if isinstance(x, tuple) else str(x))
+by_dim = pytest.mark.parametrize("last", [True, False], ids=["last", "other"])
+
+
+def rows_of(v: Variant, count: int, last: bool, r: int, n: int) -> tuple[np.ndarray, ...]:
+    """n rows or columns of r elements, whose products, exponentials and quotients are subnormal in part."""
+    shape = (n, r, 1) if last else (1, r, n)
+    rng = np.random.default_rng(33)
+    tiny = samples.values(v.dtype, rng.standard_normal(shape) * 2.0 ** -rng.integers(138, 148, shape))
+    wide = samples.values(v.dtype, rng.standard_normal(shape) * 40)
+    return (tiny, wide)[2 - count :]
+
+
+@x86_only
+@by_case
+@by_dim
+def test_flush_bits_of_the_caller_do_not_leak_into_rows(flow: str, v: Variant, count: int, last: bool) -> None:
+    arrays = rows_of(v, count, last, 67, 40)
+    want = judge.expected_rows(flow, v, last, *arrays)
+    KERNELS.rows(flow, v, last, *arrays)
+    with flushing():
+        got = KERNELS.rows(flow, v, last, *arrays)
+    assert not judge.mismatches(v.dtype, got, want).any()
+    if v == Variant("dav_2201", "FLOAT", False) and flow in ("softmax", "softmax_backward"):
+        magnitude = want & 0x7FFFFFFF
+        assert int(((magnitude > 0) & (magnitude < 0x800000)).sum()) > 50  # there is something to lose
+
+
+@by_case
+@by_dim
+def test_rows_are_equal_wherever_they_lie(flow: str, v: Variant, count: int, last: bool) -> None:
+    """Widths up to 130 columns and up to nine rows, from each of two starts: body and tail of the vectors give the same."""
+    n, r = (9, 131) if last else (140, 9)
+    arrays = rows_of(v, count, last, r, n)
+    axis = 0 if last else 2
+    whole = alike(v, KERNELS.rows(flow, v, last, *arrays))
+    for size in range(1, n - 2) if last else range(1, 131):
+        for start in (0, 3):
+            cut = (
+                (slice(start, start + size), slice(None), slice(None))
+                if axis == 0
+                else (slice(None), slice(None), slice(start, start + size))
+            )
+            part = KERNELS.rows(flow, v, last, *(a[cut] for a in arrays))
+            assert np.array_equal(alike(v, part), whole[cut]), (size, start)
+
+
+@by_case
+def test_any_length_of_a_row_is_right(flow: str, v: Variant, count: int) -> None:
+    """Rows of 1 to 130 elements against the reference: every length of a tail."""
+    for r in range(1, 131):
+        arrays = rows_of(v, count, True, r, 3)
+        want = judge.expected_rows(flow, v, True, *arrays)
+        assert not judge.mismatches(v.dtype, KERNELS.rows(flow, v, True, *arrays), want).any(), r
+
+
 @x86_only
 @pytest.mark.parametrize(("flow", "v", "count"), CASES, ids=lambda x: "-".join(x[:2]) if isinstance(x, tuple) else str(x))
 def test_flush_bits_of_the_caller_do_not_leak_in(flow: str, v: Variant, count: int) -> None:
