@@ -78,8 +78,8 @@ def pick(value: str, known: Iterable[str], what: str) -> str:
 
 
 def print_json(value: object) -> None:
-    """One JSON document on stdout."""
-    print(json.dumps(value, indent=2))
+    """One JSON document on stdout. A NaN or infinity in it is an error of the caller: JSON has neither."""
+    print(json.dumps(value, indent=2, allow_nan=False))
 
 
 def stdout() -> Console:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from emu.cli._common import AsJson, print_json, progress_bar
-from emu.cli.study import Columns, Count, Grad, Inputs, Markdown, Op, RowLength, Seed, guarded, print_text, products, split
+from emu.cli.study import Columns, Count, Grad, Inputs, Markdown, Op, RowLength, Seed, guarded, print_text
 
 if TYPE_CHECKING:
     from emu.study.differ import Difference
@@ -38,7 +38,7 @@ def comparison(name: str, count: int, kinds: str, show: Callable[[str, Any, bool
             task = bar.add_task(op, total=None)
             found = guarded(
                 lambda: getattr(emu.study, name)(
-                    op, socs=products(soc), dtypes=None if dtype is None else [d.upper() for d in split(dtype)], inputs=inputs, grad=grad,
+                    op, socs=soc, dtypes=dtype, inputs=inputs, grad=grad,
                     n=n, seed=seed, row_length=row_length, last=not columns,
                     progress=lambda done, total: bar.update(task, completed=done, total=total),
                 )
@@ -51,7 +51,9 @@ def comparison(name: str, count: int, kinds: str, show: Callable[[str, Any, bool
 def show_differences(op: str, found: Sequence[Difference], as_json: bool, markdown: bool) -> None:
     """The pairs as JSON or as a table with the largest difference of each."""
     if as_json:
-        print_json([d.row() | {"first": list(d.first)} for d in found])
+        from emu.study.result import plain
+
+        print_json(plain([d.row() | {"first": list(d.first)} for d in found]))
         return
     rows = []
     for d in found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +13,8 @@ from emu.cli._errors import usage
 if TYPE_CHECKING:
     from emu.model import Cost, Rates
 
+#: Of the widest data type, 16 bytes, this fills a signed 64-bit size.
+_MAX_ELEMENTS = 1 << 59
 Dim = Annotated[int, typer.Option("--dim", help="The dim of operators that have one.")]
 Calibrate = Annotated[bool, typer.Option("--calibrate", help="Published times beside the model, and the fit of its effective rates.")]
 
@@ -66,6 +69,8 @@ def _shape(text: str) -> tuple[int, ...]:
         raise usage(f"shape {text!r} is none: write 8192x8192 or 1048576") from None
     if any(n < 0 for n in shape) or len(shape) > 8:
         raise usage(f"shape {text!r}: at most 8 dimensions, none negative")
+    if prod(shape) > _MAX_ELEMENTS or max(shape) > _MAX_ELEMENTS:
+        raise usage(f"shape {text!r} has too many elements: their bytes must fit into 64 bits, at most 2^59 elements")
     return shape
 
 

@@ -36,7 +36,13 @@ Peer = Annotated[
 ]
 Ablate = Annotated[bool, typer.Option("--ablate", help="Show where the error enters: input, formula, intermediate and output rounding.")]
 Output = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write study.json and tables there; an interrupted study goes on.")
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="DIR",
+        help="Write study.json and tables there, in place of an earlier study's files; an interrupted study goes on.",
+    ),
 ]
 Plots = Annotated[bool, typer.Option("--plots", help="With -o: also write the plots.")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Print the table alone, in Markdown.")]
@@ -47,12 +53,6 @@ Html = Annotated[bool, typer.Option("--html", help="With -o: also write report.h
 def split(text: str) -> tuple[str, ...]:
     """Names between commas."""
     return tuple(t.strip() for t in text.split(",") if t.strip())
-
-
-def products(text: str) -> tuple[str, ...]:
-    from emu.study.problem import PRODUCTS
-
-    return tuple(PRODUCTS.values()) if text == "all" else split(text)
 
 
 def guarded(work: Any) -> Any:
@@ -116,7 +116,7 @@ def command(
         with progress_bar() as bar:
             task = bar.add_task(op, total=None)
             found = run(
-                op, dtypes=None if dtype is None else split(dtype), socs=products(soc), inputs=inputs, grad=grad, against=against, n=n,
+                op, dtypes=dtype, socs=soc, inputs=inputs, grad=grad, against=against, n=n,
                 seed=seed, row_length=row_length, last=not columns, numerics=numerics, assume=tuple(assume or ()), peer=peer,
                 ablate=ablate, out=output, progress=lambda done, total: bar.update(task, completed=done, total=total),
             )  # fmt: skip

@@ -9,7 +9,7 @@ import typer
 
 from emu.cli._common import AsJson, print_json, progress_bar
 from emu.cli._errors import usage
-from emu.cli.study import Against, Count, Grad, Inputs, Markdown, Peer, RowLength, Seed, guarded, print_text, products, split
+from emu.cli.study import Against, Count, Grad, Inputs, Markdown, Peer, RowLength, Seed, guarded, print_text
 
 
 def command(
@@ -42,7 +42,7 @@ def command(
             from emu.study.result import csv_bytes, write_files
 
             found = sweep(
-                operators or None, dtypes=split(dtype), socs=products(soc), workers=workers, scheduler=scheduler, inputs=inputs, grad=grad,
+                operators or None, dtypes=dtype, socs=soc, workers=workers, scheduler=scheduler, inputs=inputs, grad=grad,
                 against=against, n=n, seed=seed, row_length=row_length, peer=peer,
                 progress=lambda done, total: bar.update(task, completed=done, total=total),
             )  # fmt: skip
@@ -51,8 +51,10 @@ def command(
             return found
 
         rows = guarded(work)
+    from emu.study.result import plain, text_of
+
     if as_json:
-        print_json(rows)
+        print_json(plain(rows))
         return
     columns = (
         "op",
@@ -70,6 +72,4 @@ def command(
         "accepted",
         "note",
     )
-    from emu.study.result import text_of
-
     print_text([list(columns), *([text_of(row.get(c, "")) for c in columns] for row in rows)], markdown, "sweep")

@@ -13,9 +13,13 @@ from emu.opdef.spec import Operator
 from emu.soc import profile
 from emu.study.errors import StudyError, unknown
 from emu.study.problem import PRODUCTS, find_operator, find_soc
+from emu.study.question import check_keywords, default_dtypes, dtypes_of, products_of
 from emu.study.result import Cell
-from emu.study.runner import Progress, default_dtypes, run
+from emu.study.runner import Progress, run
 from emu.verify.provider import Provider
+
+#: The keyword of `run` that a comparison sets itself.
+_SET = ("against",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,13 +76,14 @@ def _checked(op: Operator, dtypes: Sequence[str], socs: Sequence[str]) -> list[s
 
 
 def diff_soc(
-    op: str, *, socs: Sequence[str] = tuple(PRODUCTS.values()), dtypes: Sequence[str] | None = None, provider: Provider | None = None,
-    progress: Progress | None = None, **asked: Any,
+    op: str, *, socs: str | Sequence[str] = tuple(PRODUCTS.values()), dtypes: str | Sequence[str] | None = None,
+    provider: Provider | None = None, progress: Progress | None = None, **asked: Any,
 ) -> list[Difference]:  # fmt: skip
     """Every pair of products in every dtype that both have. The keyword arguments are `run`'s, without `against`."""
+    check_keywords("diff_soc", asked, _SET)
     declared = find_operator(op)
-    dtypes = default_dtypes(op) if dtypes is None else dtypes
-    socs = _checked(declared, dtypes, socs)
+    dtypes = default_dtypes(op) if dtypes is None else dtypes_of(dtypes)
+    socs = _checked(declared, dtypes, products_of(socs))
     if len(socs) < 2:
         raise StudyError(f"give at least two products to compare, not {', '.join(socs) or 'none'}")
     found = []
@@ -94,15 +99,16 @@ def diff_soc(
 
 
 def diff_assumption(
-    op: str, *, socs: Sequence[str] = tuple(PRODUCTS.values()), dtypes: Sequence[str] | None = None, provider: Provider | None = None,
-    progress: Progress | None = None, **asked: Any,
+    op: str, *, socs: str | Sequence[str] = tuple(PRODUCTS.values()), dtypes: str | Sequence[str] | None = None,
+    provider: Provider | None = None, progress: Progress | None = None, **asked: Any,
 ) -> tuple[list[Difference], list[str]]:  # fmt: skip
     """The default of each named assumption that the operator's flow rests on against each of its other values; and the
     names of those with a single known value, which cannot be compared."""
-    flow = find_operator(op).flow.name
+    check_keywords("diff_assumption", asked, _SET)
     declared = find_operator(op)
-    dtypes = tuple(d for d in declared.dtypes if d != "DOUBLE") if dtypes is None else dtypes
-    socs = _checked(declared, dtypes, socs)
+    flow = declared.flow.name
+    dtypes = tuple(d for d in declared.dtypes if d != "DOUBLE") if dtypes is None else dtypes_of(dtypes)
+    socs = _checked(declared, dtypes, products_of(socs))
     touching = [a for a in ASSUMPTIONS if flow in a.flows]
     found = []
     for a in touching:

@@ -30,6 +30,8 @@ HELP = {
     "binade": "each binade equally often, both signs, subnormals as one binade",
     "exhaustive": "every pattern of an 8 or 16-bit dtype once for the last input, the gradient as --grad says (1 by default)",
 }
+#: These are made for all inputs of the operator at once.
+_WHOLE = ("specials", "exhaustive")
 #: Kind of each tenth of a block.
 _LEVELS = {"l0": "uuuuunnnnn", "l1": "tuuunnnnoo", "l2": "tuuunnnnoo"}
 
@@ -74,8 +76,20 @@ def special_values(dtype: str) -> Bits:
     return np.concatenate([positive, positive | one.dtype.type(fmt.sign)])
 
 
-def sampler(spec: str, dtype: str) -> Sampler:
-    """The sampler of a specification: patterns of `dtype`. Raises StudyError with what is known."""
+def _uniform(low: float, high: float) -> Draw:
+    if np.isfinite(high - low):
+        return lambda rng, n: rng.uniform(low, high, n)
+
+    def draw(rng: np.random.Generator, n: int) -> F64:
+        # The width is no float64: each end has its share instead, and neither product nor sum can overflow.
+        share = rng.random(n)
+        return low * (1 - share) + high * share
+
+    return draw
+
+
+def sampler(spec: str, dtype: str, option: str = "--inputs") -> Sampler:
+    """The sampler of a specification: patterns of `dtype`. Raises StudyError with what is known for the option."""
     name, _, text = spec.partition(":")
     if name in ("bits", "binade") and text:
         raise StudyError(f"{spec!r}: {name} takes no numbers")
@@ -85,7 +99,7 @@ def sampler(spec: str, dtype: str) -> Sampler:
         return lambda rng, n: _binade(dtype, rng, n)
     if name == "uniform":
         low, high = _numbers(spec, name, text, True)
-        return _rounded(dtype, lambda rng, n: rng.uniform(low, high, n))
+        return _rounded(dtype, _uniform(low, high))
     if name == "normal":
         mean, sd = _numbers(spec, name, text, False)
         return _rounded(dtype, lambda rng, n: rng.normal(mean, sd, n))
@@ -94,7 +108,15 @@ def sampler(spec: str, dtype: str) -> Sampler:
     try:
         value = float(spec)
     except ValueError:
-        raise unknown("input distribution", spec, [*HELP, "a number", "a .npy, .npz, .csv or .json file"]) from None
+        if option == "--inputs":
+            raise unknown("input distribution", spec, [*HELP, "a number", "a .npy, .npz, .csv or .json file"]) from None
+        known = [h for h in HELP if h not in _WHOLE]
+        if spec in _WHOLE or spec.endswith((".npy", ".npz", ".csv", ".json")):
+            raise StudyError(
+                f"{option} {spec}: {spec} is for --inputs alone, the input that is differentiated; {option} takes "
+                f"{', '.join(known)} or a number"
+            ) from None
+        raise unknown(f"{option} distribution", spec, [*known, "a number"]) from None
     return _rounded(dtype, lambda rng, n: np.full(n, value))
 
 

@@ -40,10 +40,10 @@ class Source(Protocol):
 
 
 class Sampled:
-    """Random inputs. Input k of block i comes from a generator seeded with (seed, i, k)."""
+    """Random inputs. Input k of block i comes from a generator seeded with (seed, i, k). grad: the first is --grad's."""
 
-    def __init__(self, dtype: str, specs: Sequence[str], n: int, seed: int, row: int | None) -> None:
-        self._draw = [sampler(s, dtype) for s in specs]
+    def __init__(self, dtype: str, specs: Sequence[str], n: int, seed: int, row: int | None, grad: bool = False) -> None:
+        self._draw = [sampler(s, dtype, "--grad" if grad and k == 0 else "--inputs") for k, s in enumerate(specs)]
         self._seed, self._row = seed, row
         if row is None:
             self._unit, self.size = BLOCK, n
@@ -70,7 +70,7 @@ class Exhaustive:
             raise StudyError(f"inputs exhaustive is for 8 and 16-bit dtypes, not {dtype}: try --inputs binade, bits or uniform:-20,20")
         count = 1 << (8 * kind.itemsize)
         self._all = np.arange(count, dtype=np.int64).astype(np.dtype(f"u{kind.itemsize}")).view(kind)
-        self._grad = None if grad is None else sampler(grad, dtype)
+        self._grad = None if grad is None else sampler(grad, dtype, "--grad")
         self._seed, self.size = seed, int(count)
         self._unit: int = min(self.size, BLOCK // 8)
         self.blocks = count // self._unit
@@ -148,7 +148,7 @@ def make(spec: str, dtype: str, names: Sequence[str], *, grad: str | None, n: in
         return Exhaustive(dtype, (grad or "1") if two else None, seed)
     if spec == "specials":
         return _specials(dtype, len(names), row)
-    return Sampled(dtype, [grad or spec, spec] if two else [spec], n, seed, row)
+    return Sampled(dtype, [grad or spec, spec] if two else [spec], n, seed, row, grad is not None and two)
 
 
 def from_arrays(arrays: Sequence[NDArray[Any]], dtype: str, names: Sequence[str], rows: bool, label: str) -> Source:

@@ -12,9 +12,12 @@ from emu.opdef.spec import Role
 from emu.soc import profile
 from emu.study.errors import LacksError, StudyError
 from emu.study.problem import find_operator, find_soc, native
+from emu.study.question import check_keywords, dtypes_of, names_of, products_of
 
 #: op, dtype, soc, keyword arguments of run.
 Job = tuple[str, str, str, dict[str, Any]]
+#: Keywords of `run` that a sweep has no use for.
+_SET = ("out", "provider", "threads")
 
 
 def jobs(ops: Sequence[str], dtypes: Sequence[str], socs: Sequence[str], asked: dict[str, Any]) -> list[Job]:
@@ -102,15 +105,17 @@ def _dask(todo: Sequence[Job], address: str) -> Iterator[tuple[int, list[dict[st
 
 
 def sweep(
-    ops: Iterable[str] | None = None, *, dtypes: Sequence[str] = ("FLOAT", "FLOAT16", "BF16"), socs: Sequence[str] = ("Ascend910B1",),
-    workers: int = 2, scheduler: str | None = None, progress: Callable[[int, int], None] | None = None, **asked: Any,
+    ops: str | Iterable[str] | None = None, *, dtypes: str | Sequence[str] = ("FLOAT", "FLOAT16", "BF16"),
+    socs: str | Sequence[str] = ("Ascend910B1",), workers: int = 2, scheduler: str | None = None,
+    progress: Callable[[int, int], None] | None = None, **asked: Any,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """One row for each cell of the matrix, in the order operators, dtypes, products, whoever computed it.
 
-    `asked` are `run`'s keyword arguments. `scheduler` is the address of a dask scheduler (tcp://…) whose workers have
-    this package; else `workers` local processes.
+    `asked` are `run`'s keyword arguments, without `out`, `provider` and `threads`. `scheduler` is the address of a dask
+    scheduler (tcp://…) whose workers have this package; else `workers` local processes.
     """
-    todo = jobs(tuple(ops) if ops is not None else default_ops(), tuple(d.upper() for d in dtypes), socs, asked)
+    check_keywords("sweep", asked, _SET)
+    todo = jobs(names_of("ops", ops) if ops is not None else default_ops(), dtypes_of(dtypes), products_of(socs), asked)
     if not todo:
         raise StudyError("nothing to sweep: no operator has these dtypes on these products")
     if workers < 1:

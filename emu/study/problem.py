@@ -29,6 +29,8 @@ PRODUCTS = {
 
 def find_operator(name: str) -> Operator:
     """An operator by its C name, with or without ``aclnn``, or its Python name. In-place twins are the same study."""
+    if not isinstance(name, str):
+        raise StudyError(f"an operator is named by a str, not {name!r}")
     try:
         return operator(f"aclnn{name}" if any(op.name == f"aclnn{name}" for op in OPERATORS) else name)
     except LookupError as error:

@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -87,7 +87,7 @@ class Cell:
             out["ablation"] = self.ablation()
         if self.shapes:
             out["shapes"] = {"definition": shapes.DEFINITION, "cases": list(self.shapes)}
-        return _plain(out)  # type: ignore[no-any-return]
+        return plain(out)  # type: ignore[no-any-return]
 
     def ablation(self) -> list[dict[str, Any]]:
         """The parts of the error, in ulp; empty unless asked for."""
@@ -104,14 +104,14 @@ class Cell:
         ]
 
 
-def _plain(value: Any) -> Any:
-    """JSON has neither infinities nor NaN: they become their names."""
+def plain(value: Any) -> Any:
+    """The value with infinities and NaN as their names, "nan" and "inf": JSON has neither."""
     if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
+        return {k: plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-        return repr(value)
+        return repr(float(value))
     return value
 
 
@@ -137,7 +137,7 @@ class Study:
     def to_dict(self) -> dict[str, Any]:
         """Everything, with the definitions; no clock, no host: the same question gives the same dict."""
         return {
-            "emulator": f"aclnn-emu {__version__}", "question": _plain(self.question),
+            "emulator": f"aclnn-emu {__version__}", "question": plain(self.question),
             "definitions": DEFINITIONS, "cells": [c.to_dict() for c in self.cells],
         }  # fmt: skip
 
@@ -172,7 +172,8 @@ class Study:
 
     def write(self, directory: str | os.PathLike[str], *, plots: bool = False, html: bool = False) -> list[Path]:
         """Write study.json, table.csv, acceptance.csv and worst.csv, with inputs of specials shapes.csv, and if asked plots
-        and report.html; return the paths. Files appear complete or not at all."""
+        and report.html; return the paths. Files appear complete or not at all. What an earlier study wrote there and
+        this one does not (a report, plots, shapes.csv) is removed: a directory answers one question."""
         files: dict[str, bytes] = {
             "study.json": (json.dumps(self.to_dict(), indent=1) + "\n").encode(),
             "table.csv": csv_bytes(self.rows()),
@@ -190,7 +191,7 @@ class Study:
             files |= all_plots(self)
         if html:
             files["report.html"] = self.html().encode()
-        return write_files(Path(directory), files)
+        return write_files(Path(directory), files, sorted(_of_a_study(Path(directory)) - set(files)))
 
 
 def _flat_worst(cell: Cell, w: dict[str, Any]) -> dict[str, Any]:
@@ -221,14 +222,30 @@ def csv_bytes(rows: list[dict[str, Any]]) -> bytes:
     return text.getvalue().encode()
 
 
-def write_files(directory: Path, files: dict[str, bytes]) -> list[Path]:
-    """Write files beside each other first, then move all into place. Raises StudyError if the directory cannot be written."""
+def _of_a_study(directory: Path) -> set[str]:
+    """The names of the files that a study may have left in a directory; none where no study.json of ours lies."""
+    try:
+        found = json.loads((directory / "study.json").read_bytes())
+        if not str(found["emulator"]).startswith("aclnn-emu"):
+            return set()
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+    from emu.study.plots import KINDS
+
+    return {"shapes.csv", "report.html", *(f"{kind}.{form}" for kind in KINDS for form in ("svg", "png"))}
+
+
+def write_files(directory: Path, files: dict[str, bytes], stale: Iterable[str] = ()) -> list[Path]:
+    """Write files beside each other first, then remove the stale ones and move all into place. Raises StudyError if the
+    directory cannot be written."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         part = Path(tempfile.mkdtemp(prefix=".writing-", dir=directory))
         try:
             for name, data in files.items():
                 (part / name).write_bytes(data)
+            for name in stale:
+                (directory / name).unlink(missing_ok=True)
             for name in files:
                 (part / name).replace(directory / name)
         finally:

@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from emu.study import ablation, inputs, numbers, shapes, targets
 from emu.study.errors import LacksError, StudyError
 from emu.study.measure import Tally, measure
 from emu.study.problem import Problem, find_operator, find_soc, native, parse_assume
+from emu.study.question import Question, ask, check_count
 from emu.study.result import Cell, Study
 from emu.study.traces import worst
 from emu.verify.provider import Provider
@@ -28,31 +29,6 @@ from emu.verify.provider import Provider
 Progress = Callable[[int, int], None]
 _CHECKPOINT_EVERY_S = 2.0
 CHECKPOINT = "checkpoint.json"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Question:
-    """What is asked, as it stands in the output: with the same question and sources, the same bytes come out.
-
-    inputs "auto": exhaustive for 8 and 16-bit elementwise studies, else l1. grad: distribution of the gradient, where
-    the operator takes one. against: see `targets.HELP`. peer: the other device of the dual benchmark. n: elements of a
-    random study. row_length: r of the operators of rows. last: rows lie along the last dimension. assume: NAME=VALUE.
-    """
-
-    op: str
-    dtypes: tuple[str, ...]
-    socs: tuple[str, ...]
-    inputs: str = "auto"
-    grad: str | None = None
-    against: str = "exact"
-    peer: str | None = None
-    n: int = 1 << 20
-    seed: int = 0
-    row_length: int = 64
-    last: bool = True
-    numerics: str = "device"
-    assume: tuple[str, ...] = ()
-    ablate: bool = False
 
 
 class _Cell:
@@ -70,13 +46,12 @@ class _Cell:
         names = (*problem.names[:-1], "x") if self.derived and self.true else problem.names
         row = q.row_length if problem.rows else None
         self.source = inputs.make(spec, problem.dtype, names, grad=q.grad, n=q.n, seed=q.seed, row=row)
+        check_count(self.source.size, f"--inputs {q.inputs}")
         self.target = targets.make(q.against, problem, provider)
         targets.check_size(self.target, self.source.size)
         self.peer = None
         if q.peer is not None:
-            if q.peer in ("exact", "true", "float64", "document"):
-                raise StudyError(f"--peer {q.peer} is no device: give torch, soc:NAME, dtype:NAME or a .npy file of its results")
-            self.peer = targets.make(q.peer, problem, provider)
+            self.peer = targets.make_peer(q.peer, problem, provider)
             targets.check_size(self.peer, self.source.size)
         self.ablate = q.ablate
         if self.ablate and (q.against not in ("exact", "true") or problem.dtype in ("INT8", "INT32", "DOUBLE")):
@@ -124,34 +99,11 @@ def _problems(q: Question) -> Iterator[Problem]:
             yield Problem(op=op, dtype=dtype, soc=find_soc(soc), numerics=q.numerics, assume=assume, last=q.last)
 
 
-def _checked(q: Question) -> Question:
-    if q.n < 1:
-        raise StudyError(f"-n must be at least 1, not {q.n}")
-    if not 1 <= q.row_length <= inputs.MAX_ROW:
-        raise StudyError(f"--row-length must be 1 to {inputs.MAX_ROW}, not {q.row_length}")
-    if q.numerics not in ("device", "document"):
-        raise StudyError(f"numerics must be device or document, not {q.numerics!r}")
-    if not q.dtypes or not q.socs:
-        raise StudyError("a study needs at least one dtype and one SoC")
-    if q.seed < 0:
-        raise StudyError(f"--seed must not be negative, not {q.seed}")
-    return q
-
-
-def default_dtypes(op: str) -> tuple[str, ...]:
-    """FLOAT16 and BF16, as far as the operator has them."""
-    return tuple(d for d in ("FLOAT16", "BF16") if d in find_operator(op).dtypes)
-
-
 def plan(
-    op: str, dtypes: Sequence[str] | None, socs: Sequence[str], provider: Provider, asked: dict[str, Any]
+    op: str, dtypes: str | Sequence[str] | None, socs: str | Sequence[str], provider: Provider, asked: dict[str, Any]
 ) -> tuple[Question, list[tuple[Problem, _Cell | None]]]:
     """The question and its cells (None: no such kernel), checked and with nothing computed. Raises StudyError."""
-    dtypes = default_dtypes(op) if dtypes is None else tuple(d.upper() for d in dtypes)
-    try:
-        q = _checked(Question(op=find_operator(op).python_name, dtypes=dtypes, socs=tuple(socs), **asked))
-    except TypeError as error:
-        raise StudyError(f"emu.study.run: {error}") from None
+    q = ask(op, dtypes, socs, asked)
     todo: list[tuple[Problem, _Cell | None]] = []
     for problem in _problems(q):
         problem.check_studied()
@@ -163,15 +115,19 @@ def plan(
 
 
 def run(
-    op: str, *, dtypes: Sequence[str] | None = None, socs: Sequence[str] = ("Ascend910B1",), out: str | os.PathLike[str] | None = None,
-    provider: Provider | None = None, threads: int | None = None, progress: Progress | None = None, **asked: Any,
+    op: str, *, dtypes: str | Sequence[str] | None = None, socs: str | Sequence[str] = ("Ascend910B1",),
+    out: str | os.PathLike[str] | None = None, provider: Provider | None = None, threads: int | None = None,
+    progress: Progress | None = None, **asked: Any,
 ) -> Study:  # fmt: skip
-    """Run a study and return it. The keyword arguments are `Question`'s fields.
+    """Run a study and return it. The keyword arguments are `Question`'s fields; dtypes and socs are sequences of names or
+    one text with names between commas, and the product "all" is one of each architecture.
 
     With `out`, a directory, the state is saved there every few seconds: the same call after an interruption goes on
     where it stopped, and gives the same result. Raises StudyError (a ValueError) for a request that makes no sense,
     before anything is computed. Products that the operator's document excludes are computed and marked.
     """
+    if threads is not None and threads < 1:
+        raise StudyError(f"threads must be at least 1, not {threads}")
     q, todo = plan(op, dtypes, socs, provider or native(), asked)
     total = sum(cell.source.size for _, cell in todo if cell)
     _keep_the_heap()

@@ -32,6 +32,10 @@ HELP = {
     "FILE.npy": "results saved from a real card, in the order of the inputs",
 }
 
+#: What is no device, and so cannot be the other one of the dual benchmark.
+_NO_DEVICE = ("exact", "true", "float64", "document")
+_DEVICES = [h for h in HELP if h not in _NO_DEVICE]
+
 
 class Expected(NamedTuple):
     """Golden values, the same rounded once to the dtype, and how many MPFR decided. Arrays in the block's shape."""
@@ -65,8 +69,9 @@ def _decider(flow: str, true: bool, arrays: tuple[Any, ...], closed: bool) -> Ca
     return better
 
 
-def make(against: str, problem: Problem, provider: Provider) -> Target:
-    """The target of `--against`. Raises StudyError with what is known, and LacksError where this cell alone has none."""
+def make(against: str, problem: Problem, provider: Provider, option: str = "--against") -> Target:
+    """The target of `--against`, or of another option. Raises StudyError with what is known, and LacksError where this
+    cell alone has none."""
     if against in ("exact", "true"):
         return _mathematical(problem, against == "true")
     if against == "float64":
@@ -99,7 +104,14 @@ def make(against: str, problem: Problem, provider: Provider) -> Target:
         return _device(other, provider, problem)
     if against.endswith(".npy"):
         return _file(problem, Path(against))
-    raise unknown("--against", against, HELP)
+    raise unknown(option, against, HELP if option == "--against" else _DEVICES)
+
+
+def make_peer(peer: str, problem: Problem, provider: Provider) -> Target:
+    """The target of `--peer`: a device. Raises as `make` does."""
+    if peer in _NO_DEVICE:
+        raise StudyError(f"--peer {peer} is no device: give {', '.join(_DEVICES[:-1])} or {_DEVICES[-1]}")
+    return make(peer, problem, provider, "--peer")
 
 
 def _mathematical(problem: Problem, true: bool) -> Target:

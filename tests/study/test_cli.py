@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from emu.cli._common import print_json
 from emu.study import Study, matrix
 from emu.study.errors import StudyError
 from emu.study.result import check_columns
@@ -58,6 +59,50 @@ def test_json_is_json(emu: Emu) -> None:
     assert json.loads(ran.out)["cells"][0]["worst"][0]["steps_of_computation"]
 
 
+def strict(text: str) -> Any:
+    def refuse(name: str) -> Any:
+        raise AssertionError(f"{name} is no JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def test_json_has_no_bare_nan(emu: Emu) -> None:
+    options = ("selu_backward", "--dtype", "FLOAT16", "--inputs", "nan", "-n", "100", "--json")
+    (row,) = strict(emu("sweep", *options, "--soc", "Ascend910B1", "--workers", "1").out)
+    assert (row["compared"], row["ulp_mean"]) == (0, "nan")
+    (cell,) = strict(emu("study", *options).out)["cells"]
+    assert cell["ulp_mean"] == "nan"
+    (pair,) = strict(emu("diff-soc", *options, "--soc", "Ascend910B1,Ascend950PR_9599").out)
+    assert pair["n"] == 100
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        print_json({"x": float("nan")})
+
+
+def test_a_range_wider_than_float64(emu: Emu) -> None:
+    options = ("selu", "--inputs", "uniform:-1e308,1e308", "-n", "50", "--dtype", "FLOAT")
+    for command in (("study",), ("diff-soc",), ("sweep", "--workers", "1")):
+        ran = emu(*command, *options)
+        assert (ran.code, ran.err) == (0, "")
+
+
+def test_a_case_file_of_a_slip_is_refused(emu: Emu) -> None:
+    shape = "(1000000,1000000)"
+    Path("big.csv").write_text(f"input_shapes,input_dtypes\n\"({shape},{shape})\",\"('float16','float16')\"\n")
+    for op in ("selu_backward", "softmax_backward"):
+        ran = emu("study", op, "--inputs", "big.csv", "--dtype", "FLOAT16")
+        assert (ran.code, "big.csv: a study takes at most 2^39" in ran.err) == (2, True)
+
+
+def test_another_study_in_the_same_directory(emu: Emu) -> None:
+    pytest.importorskip("matplotlib", reason="the extra study brings matplotlib")
+    assert emu("study", "exp", "--inputs", "1", "-n", "4", "--dtype", "FLOAT16", "-o", "out", "--html").code == 0
+    assert Path("out/report.html").exists()
+    Path("out/error.svg").write_text("as --plots wrote it")
+    assert emu("study", "selu", "--inputs", "1", "-n", "4", "--dtype", "FLOAT16", "-o", "out").code == 0
+    assert sorted(p.name for p in Path("out").iterdir()) == ["acceptance.csv", "study.json", "table.csv", "worst.csv"]
+    assert "in place of an earlier study's files" in " ".join(emu("study", "--help").out.replace("│", " ").split())
+
+
 def test_list_explains(emu: Emu) -> None:
     ran = emu("study", "--list")
     assert ran.code == 0
@@ -93,6 +138,11 @@ def test_list_explains(emu: Emu) -> None:
         (["sweep", "softmax", "--dtype", "BF16", "--soc", "Ascend910B1", "--against", "soc:Ascend910A"], "has no BF16"),
         (["sweep", "selu", "--dtype", "FP16"], "no operator of the sweep"),
         (["sweep", "selu", "-o", "rows.txt"], "ends in .csv"),
+        (["study", "selu_backward", "--peer", "foo", "-o", "out"], "unknown --peer 'foo'"),
+        (["study", "selu_backward", "--grad", "exhaustive", "-o", "out"], "--grad exhaustive: exhaustive is for --inputs alone"),
+        (["study", "selu", "-n", "99999999999999999999", "-o", "out"], "a study takes at most 2^39"),
+        (["diff-soc", "selu", "-n", "99999999999999999999"], "a study takes at most 2^39"),
+        (["sweep", "selu", "-n", "99999999999999999999"], "a study takes at most 2^39"),
     ],
 )
 def test_wrong_usage_is_exit_code_2(emu: Emu, args: list[str], text: str) -> None:

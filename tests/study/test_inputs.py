@@ -46,6 +46,20 @@ def test_bits_and_binades_cover_the_dtype(dtype: str) -> None:
         assert np.isnan(draw("bits", dtype)).any()
 
 
+def test_a_uniform_range_wider_than_float64() -> None:
+    x = draw("uniform:-1e308,1e308", "DOUBLE")
+    assert np.isfinite(x).all()
+    assert np.abs(x).max() == pytest.approx(1e308, rel=1e-3)
+    assert np.quantile(x / 1e308, [0.25, 0.5, 0.75]) == pytest.approx([-0.5, 0.0, 0.5], abs=0.01)
+    assert np.isinf(draw("uniform:-1e308,1e308")).all()
+
+
+def test_a_uniform_range_is_drawn_as_ever() -> None:
+    """Seeds keep their values: a range with a width is NumPy's own."""
+    expected = np.random.default_rng(1).uniform(-3, 1e307, 1000)
+    assert (draw("uniform:-3,1e307", "DOUBLE", 1000) == expected).all()
+
+
 def test_blocks_do_not_depend_on_each_other() -> None:
     source = inputs.make("l1", "FLOAT", ("grad", "self"), grad=None, n=200_000, seed=3, row=None)
     last = source.block(source.blocks - 1)

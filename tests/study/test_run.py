@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from emu_kernels.variant import Variant
 
-from emu.study import Study, differ, inputs, run, runner
+from emu.study import Study, differ, inputs, matrix, run, runner
 from emu.study.errors import StudyError
 from emu.study.measure import Tally
 from emu.verify.provider import NativeKernels
@@ -22,6 +22,7 @@ class Wrong(NativeKernels):
     """One last bit wrong at one input; fickle: only where a block is computed whole."""
 
     def __init__(self, at: int, fickle: bool = False) -> None:
+        super().__init__()
         self.at, self.fickle = at, fickle
 
     def elementwise(self, flow: str, v: Variant, *ins: Any) -> Any:
@@ -182,7 +183,24 @@ def test_peak_memory_does_not_grow_with_the_length() -> None:
         ({"op": "selu", "against": "document"}, "no document variant"),
         ({"op": "softmax", "dtypes": ("DOUBLE",)}, "choose --dtype FLOAT or .*--against float64"),
         ({"op": "softmax", "inputs": "exhaustive"}, "elementwise"),
-        ({"colour": "red"}, "colour"),
+        ({"colour": "red"}, "unknown keyword of emu.study.run 'colour': known: dtypes"),
+        ({"sed": 3}, "unknown keyword of emu.study.run 'sed': did you mean seed"),
+        ({"op": 3}, "an operator is named by a str, not 3"),
+        ({"inputs": 3}, r"inputs must be a str, not 3 \(int\)"),
+        ({"grad": 1.0}, "grad must be a str or None"),
+        ({"dtypes": 3}, "dtypes must be a name or a sequence of names"),
+        ({"dtypes": ("FLOAT16", 3)}, "dtypes must be a name or a sequence of names"),
+        ({"socs": b"Ascend910B1"}, "socs must be a name or a sequence of names"),
+        ({"n": 1.5}, r"n must be a whole number, not 1.5 \(float\)"),
+        ({"n": True}, "n must be a whole number"),
+        ({"last": 1}, "last must be True or False"),
+        ({"threads": 0}, "threads must be at least 1"),
+        ({"n": (1 << 39) + 1}, "at most 2.39"),
+        ({"grad": "exhaustive"}, "--grad exhaustive: exhaustive is for --inputs alone"),
+        ({"inputs": "l1", "grad": "specials"}, "specials is for --inputs alone.*--grad takes l0"),
+        ({"grad": "g.npy"}, "g.npy is for --inputs alone"),
+        ({"grad": "unifrom:0,1"}, "unknown --grad distribution 'unifrom:0,1': did you mean uniform"),
+        ({"peer": "foo"}, "unknown --peer 'foo': known: dtype:NAME, soc:NAME, .*torch-dummy, FILE.npy"),
     ],
 )
 def test_what_makes_no_sense_names_the_fix(asked: dict[str, Any], text: str, tmp_path: Path) -> None:
@@ -190,6 +208,45 @@ def test_what_makes_no_sense_names_the_fix(asked: dict[str, Any], text: str, tmp
     with pytest.raises(StudyError, match=text):
         run(**call)
     assert not (tmp_path / "out").exists()
+
+
+def test_one_name_or_names_between_commas(tmp_path: Path) -> None:
+    def cells(**asked: Any) -> list[tuple[str, str]]:
+        return [(c.problem.dtype, c.problem.soc) for c in run("selu", inputs="1", n=np.int64(8), **asked).cells]
+
+    assert cells(dtypes="FLOAT", socs="Ascend310P3") == [("FLOAT", "Ascend310P3")]
+    names = ("Ascend910B1", "Ascend950PR_9599")
+    assert cells(dtypes="float16, bf16", socs="Ascend910B1,Ascend950PR_9599") == [(d, s) for d in ("FLOAT16", "BF16") for s in names]
+    assert len(cells(dtypes=["FLOAT"], socs="all")) == 5
+    np.save(tmp_path / "x.npy", np.ones(3, np.float32))
+    study = run("selu", dtypes="FLOAT", inputs=tmp_path / "x.npy", out=tmp_path / "out", assume=[])
+    assert study.rows()[0]["n"] == 3
+    assert json.loads(json.dumps(study.to_dict()))["question"]["inputs"] == str(tmp_path / "x.npy")
+    assert differ.diff_soc("selu", socs="Ascend910B1,Ascend310P3", dtypes="float16", inputs="1", n=8)[0].n == 8
+
+
+def test_comparisons_and_sweeps_name_a_wrong_keyword() -> None:
+    with pytest.raises(StudyError, match=r"emu\.study\.diff_soc 'sed': did you mean seed"):
+        differ.diff_soc("selu", sed=1)
+    with pytest.raises(StudyError, match=r"emu\.study\.diff_soc takes no against"):
+        differ.diff_soc("selu", against="exact")
+    with pytest.raises(StudyError, match=r"emu\.study\.diff_assumption 'sed': did you mean seed"):
+        differ.diff_assumption("softmax", sed=1)
+    with pytest.raises(StudyError, match=r"emu\.study\.sweep 'sed': did you mean seed"):
+        matrix.sweep("selu", sed=1)
+    with pytest.raises(StudyError, match=r"emu\.study\.sweep takes no out"):
+        matrix.sweep("selu", out="out")
+
+
+def test_a_directory_answers_one_question(tmp_path: Path, small: Study) -> None:
+    """What this study does not write and an earlier one did is removed; other files stay, and so does all where no study lies."""
+    for name in ("report.html", "error.svg", "mine.txt"):
+        (tmp_path / name).write_text("")
+    small.write(tmp_path)
+    assert (tmp_path / "report.html").exists()
+    (tmp_path / "shapes.csv").write_text("")
+    small.write(tmp_path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["acceptance.csv", "mine.txt", "study.json", "table.csv", "worst.csv"]
 
 
 def test_products_and_assumptions() -> None:
