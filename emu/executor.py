@@ -94,8 +94,9 @@ def prepare(bound: Bound, args: Sequence[Any], numerics: str, strict: bool) -> E
 class Fault:
     """A launch that does nothing but raise the device exception that a real card would raise, in stream order."""
 
-    __slots__ = ("code", "issued_ns", "name", "text", "work")
+    __slots__ = ("code", "issued_ns", "name", "number", "text", "work")
     issued_ns: int
+    number: int
 
     def __init__(self, name: str, code: int, text: str) -> None:
         self.name = name
@@ -111,8 +112,9 @@ class Launch:
     """One kernel on the device: a native function, raw addresses, a range. ``work`` is a rough number of elements, ``cost`` its price in
     simulated time (None outside a device)."""
 
-    __slots__ = ("args", "block", "border", "cost", "cost_ns", "grain", "issued_ns", "kernel", "name", "total", "work")
+    __slots__ = ("args", "block", "border", "cost", "cost_ns", "grain", "issued_ns", "kernel", "name", "number", "total", "work")
     issued_ns: int
+    number: int
 
     def __init__(self, name: str, kernel: Kernel, args: CArray[c_int64], total: int, unit: int) -> None:
         self.name = name

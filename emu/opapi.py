@@ -166,7 +166,8 @@ def _reported(hook: hooks.Hooks, name: str, ex: Executor, workspace: int, ctx: c
         clock.price(ex)
     if len(ex.plan.steps) == 1:
         task = submit(ex, workspace, ctx.device.memory, target.saturate, target.put)
-        hook.issued((target, task, host.thread, name, began, began_wall, end, perf_counter_ns()))
+        number = 0 if task is None else task.number
+        hook.issued(target, task, host.thread, name, (number, began, began_wall, end, perf_counter_ns()))
     else:
         submit(ex, workspace, ctx.device.memory, target.saturate, target.enqueue)
         hook.called(name, (began, began_wall))

@@ -109,9 +109,10 @@ def fill(function: str, dst: int, pattern: bytes, count: int) -> int:
 class CopyTask:
     """``height`` rows of ``nbytes`` each; a plain copy has one row."""
 
-    __slots__ = ("cost_ns", "dpitch", "dst", "height", "issued_ns", "nbytes", "pins", "spitch", "src", "stream", "work")
+    __slots__ = ("cost_ns", "dpitch", "dst", "height", "issued_ns", "nbytes", "number", "pins", "spitch", "src", "stream", "work")
     name = "memcpy"
     issued_ns: int
+    number: int
 
     def __init__(self, stream: Stream, dst: Place, src: Place, nbytes: int, rows: Rows = ONE_ROW) -> None:
         self.stream = stream
@@ -154,9 +155,10 @@ class CopyTask:
 class FillTask:
     """memset in stream order: ``pattern`` of 1 or 4 bytes."""
 
-    __slots__ = ("cost_ns", "count", "dst", "issued_ns", "pattern", "stream", "work")
+    __slots__ = ("cost_ns", "count", "dst", "issued_ns", "number", "pattern", "stream", "work")
     name = "memset"
     issued_ns: int
+    number: int
 
     def __init__(self, stream: Stream, dst: Place, pattern: bytes, count: int) -> None:
         self.stream = stream

@@ -84,8 +84,10 @@ class Event:
             return
         try:
             wait.issued_ns = clock.host.ns
-            if hooks.active is not None:
-                hooks.active.enqueued((stream, wait, clock.host.thread, clock.now()[1]))
+            hook = hooks.active
+            if hook is not None:
+                wait.number = next(hooks.numbers)
+                hook.enqueued((stream, wait, clock.host.thread, clock.now()[1]))
             wait.poll(stream)
         finally:
             stream.lock.release()

@@ -34,12 +34,13 @@ class Gate:
     ``issued_ns`` is the simulated time at which the host had queued it; gates take no simulated time themselves.
     """
 
-    __slots__ = ("done", "issued_ns")
+    __slots__ = ("done", "issued_ns", "number")
     work = 0
     name = "gate"
     #: Seconds after which the device gives a wait up; 0 = never.
     timeout_s: float = 0.0
     issued_ns: int
+    number: int
 
     def __init__(self) -> None:
         self.done = False

@@ -6,6 +6,7 @@ the task), outside the runtime's locks unless said otherwise; it must be quick a
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 
@@ -25,17 +26,16 @@ class Hooks:
         """A memset is about to run; as :meth:`copied`."""
 
     def enqueued(self, report: tuple[Any, Any, int, int]) -> None:
-        """A task was put on a stream: (stream, task, number of the host thread, wall ns). One tuple: a trace keeps it as it is."""
+        """A task is about to be put on a stream: (stream, task, number of the host thread, wall ns). One tuple: a trace keeps it as it
+        is."""
 
-    def issued(self, report: tuple[Any, Any, int, str, int, int, int, int]) -> None:
-        """A call that queues one launch returns, in place of :meth:`enqueued` and :meth:`called`: (stream, task, number of the host thread,
-        name of the call, its begin in simulated and wall ns, its end in both)."""
+    def issued(self, stream: Any, task: Any, thread: int, name: str, took: tuple[int, int, int, int, int]) -> None:
+        """A call that queues one launch returns, in place of :meth:`enqueued` and :meth:`called`. ``thread`` is the number of the host
+        thread, ``name`` the call's, ``took`` = (number of the task, begin of the call in simulated and wall ns, its end in both)."""
 
-    def launched(self, stream: Any, task: Any) -> None:
-        """``task`` is about to run on ``stream``; runs under the stream's drain lock."""
-
-    def finished(self, report: tuple[Any, Any, int, int, int]) -> None:
-        """A task has run: (stream, task, wall ns of begin and end, simulated ns of the end); runs under the stream's drain lock."""
+    def finished(self, report: tuple[int, int, int, int]) -> None:
+        """A task has run that was queued while a hook listened: (its number, wall ns of begin and end, simulated ns of the end); runs
+        under the stream's drain lock. Not the task: who keeps that keeps all its arguments."""
 
     def dropped(self, stream: Any, task: Any) -> None:
         """``task`` (or gate) will never run: its stream was aborted or destroyed, its context has a fault; or a wait was given up."""
@@ -78,6 +78,8 @@ def _fan_out(name: str) -> Any:
 for _name in [name for name in vars(Hooks) if not name.startswith("_")]:
     setattr(_Several, _name, _fan_out(_name))
 
+#: The numbers of tasks, in the order in which they are queued while a hook listens; no task has 0.
+numbers = count(1)
 #: What the runtime calls; None = nothing is installed.
 active: Hooks | None = None
 _installed: list[Hooks] = []

@@ -34,6 +34,8 @@ class Task(Protocol):
     name: str
     #: When the host had issued it and what it costs (absent: nothing), both in simulated ns; set by enqueue.
     issued_ns: int
+    #: Which of all tasks it is, from 1; set by enqueue while a hook listens.
+    number: int
 
     def run(self) -> None:
         """Do it. An exception becomes the context's fault: an AclError with its code, anything else with 507000."""
@@ -73,14 +75,17 @@ class Stream:
     def enqueue(self, task: Task | Gate) -> None:
         """Put ``task`` at the end and return; who runs it when is the schedule's choice."""
         task.issued_ns = clock.host.ns
-        if hooks.active is not None:
-            hooks.active.enqueued((self, task, clock.host.thread, perf_counter_ns()))
+        hook = hooks.active
+        if hook is not None:
+            task.number = next(hooks.numbers)
+            hook.enqueued((self, task, clock.host.thread, perf_counter_ns()))
         self.queue.append(task)
         self.schedule.enqueued(self, task.work)
 
     def put(self, task: Task) -> None:
         """As :meth:`enqueue`, without a word to the hooks: the caller has one (:meth:`emu.runtime.hooks.Hooks.issued`)."""
         task.issued_ns = clock.host.ns
+        task.number = next(hooks.numbers)
         self.queue.append(task)
         self.schedule.enqueued(self, task.work)
 
@@ -117,7 +122,6 @@ class Stream:
         began = 0
         try:
             if hook is not None:
-                hook.launched(self, task)
                 began = perf_counter_ns()
             task.run()
         except AclError as error:
@@ -131,7 +135,12 @@ class Stream:
                 hook.dropped(self, task)
             raise
         if hook is not None:
-            hook.finished((self, task, began, perf_counter_ns(), self.sim_ns))
+            ended = perf_counter_ns()
+            try:
+                number = task.number
+            except AttributeError:  # queued while nobody listened
+                return
+            hook.finished((number, began, ended, self.sim_ns))
 
     def reach(self, ns: int) -> None:
         """The stream is no earlier than ``ns`` now."""

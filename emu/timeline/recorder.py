@@ -20,14 +20,14 @@ from emu import config
 from emu.runtime import clock, hooks
 from emu.runtime.gates import Gate, Record, Wait
 from emu.timeline import events
-from emu.timeline.writer import DROPPED, Writer
+from emu.timeline.ended import DROPPED
+from emu.timeline.writer import Writer
 
 if TYPE_CHECKING:
     from emu.runtime.stream import Stream
 
-#: So many tasks, calls and counters are collected before the writer takes them: few, because what is kept long has left the caches when
-#: it is freed. What it has is written at least twice a second.
-CHUNK = 128
+#: So many tasks, calls and counters are collected before the writer takes them. What it has is written at least twice a second.
+CHUNK = 1024
 PAUSE_NS = 500_000_000
 
 _clock = time.perf_counter_ns
@@ -46,11 +46,11 @@ class Recorder(hooks.Hooks):
         self._settings = settings
         #: In the order in which the host did things; written up to the first task that has not run.
         self._pending: deque[Any] = deque()
-        #: Tasks that have run, in the order in which they did.
-        self._done: deque[Any] = deque()
+        #: What the device said of tasks that have run, four numbers each.
+        self._reports: list[int] = []
         # No function of ours runs at these two: they come at every launch.
         self.enqueued = self._pending.append  # type: ignore[assignment,method-assign]
-        self.finished = self._done.append  # type: ignore[assignment,method-assign]
+        self.finished = self._reports.extend  # type: ignore[assignment,method-assign]
         #: The length of ``_pending`` and the wall time at which they are written next.
         self._next = CHUNK
         self._due = 0
@@ -73,7 +73,9 @@ class Recorder(hooks.Hooks):
             "note": f"EMULATED {s.soc}: ts and dur are {self.clock} time in µs; a host call without time is drawn 1 ns long",
         }
         label = f"EMULATED {s.soc}, {self.clock} time"
-        self._writer = Writer(events.File(self.path, about, label), label, self.clock == "simulated", clock.now())
+        file = events.File(self.path, about, label)
+        self._writer = Writer(file, label, self.clock == "simulated", clock.now(), next(hooks.numbers))
+        self._known = self._writer.quick.get
         self._due = _clock() + PAUSE_NS
         hooks.install(self)
 
@@ -82,28 +84,43 @@ class Recorder(hooks.Hooks):
         hooks.remove(self)
         with self._lock:
             if self._writer is not None:
-                self._writer.write(self._pending, self._done, unfinished=True)
+                self._writer.write(self._pending, self._reports, unfinished=True)
                 self._writer.finish()
                 self._writer = None
 
-    # -- what the runtime reports: finished tasks to _done, everything else to _pending -------------------------------------
+    # -- what the runtime reports: the ends of tasks to _reports, everything else to _pending --------------------------------
 
     def recorded(self, stream: Stream, record: Any) -> None:
-        self._done.append((stream, record, record.wall_ns, record.wall_ns, record.sim_ns))
+        self._ended(record, record.wall_ns, record.wall_ns, record.sim_ns)
 
     def waited(self, stream: Stream, wait: Any) -> None:
         now = _clock()
-        self._done.append((stream, wait, wait.since_wall_ns or now, now, stream.sim_ns))
+        self._ended(wait, wait.since_wall_ns or now, now, stream.sim_ns)
 
     def dropped(self, stream: Stream, task: Any) -> None:
         if not isinstance(task, Gate) or isinstance(task, (Record, Wait)):
-            self._done.append((stream, task, 0, 0, DROPPED))
+            self._ended(task, 0, 0, DROPPED)
 
-    def issued(self, report: tuple[Any, Any, int, str, int, int, int, int]) -> None:
+    def _ended(self, task: Any, begin: int, end: int, sim: int) -> None:
+        number = getattr(task, "number", 0)
+        if number:  # or it was queued while nobody listened
+            self._reports.extend((number, begin, end, sim))
+
+    def issued(self, stream: Any, task: Any, thread: int, name: str, took: tuple[int, int, int, int, int]) -> None:
+        # A launch like one before leaves nothing but numbers: what is kept until it has run and is written would not stay in the caches.
         pending = self._pending
-        pending.append(report)
-        if len(pending) >= self._next or report[7] >= self._due:
-            self._write(report[7], report[7] >= self._due)
+        try:
+            template = self._known((id(task.cost), stream, name, thread))
+        except AttributeError:  # a task without a cost
+            template = None
+        if template is None:
+            pending.append((stream, task, thread, name, took))
+        else:
+            template.note(took)  # before the writer can see the template
+            pending.append(template)
+        now = took[4]
+        if len(pending) >= self._next or now >= self._due:
+            self._write(now, now >= self._due)
 
     def called(self, name: str, began: tuple[int, int]) -> None:
         now = _clock()
@@ -125,8 +142,9 @@ class Recorder(hooks.Hooks):
         if self._lock.acquire(False):
             try:
                 if self._writer is not None:
-                    self._writer.write(self._pending, self._done, flush=flush)
-                self._next = len(self._pending) + CHUNK
+                    self._writer.write(self._pending, self._reports, flush=flush)
+                left = len(self._pending)
+                self._next = left + max(CHUNK, left // 2)  # what waits long is not looked at over and over
                 if flush:
                     self._due = now + PAUSE_NS
             finally:

@@ -264,7 +264,7 @@ def test_hooks_report_what_happens(npu):
         hooks.remove(first)
         hooks.remove(second)
     assert hooks.active is None
-    wanted = {"allocated", "freed", "copied", "filled", "enqueued", "launched", "finished", "recorded", "waited", "synchronised", "created",
+    wanted = {"allocated", "freed", "copied", "filled", "enqueued", "finished", "recorded", "waited", "synchronised", "created",
               "destroyed"}  # fmt: skip
     assert wanted <= set(first.seen)
     assert second.seen == first.seen

@@ -155,6 +155,46 @@ def test_the_same_bytes_under_every_schedule(card, tmp_path, host):
     assert len(texts) == 1
 
 
+def test_many_launches_alike_on_two_streams_from_two_threads(card, tmp_path):
+    texts = set()
+    for schedule in ("async", "lazy"):
+        c = card(schedule=schedule, host="cpp")
+        s, t = c.stream(), c.stream()
+        tensors = [c.tensor(n) for n in (64, 1 << 14)]
+        ctx, _ = c.rt.get_context()
+
+        def launch(c=c, s=s, t=t, tensors=tensors):
+            for k in range(300):
+                c.launch("aclnnInplaceExp" if k % 3 else "aclnnInplaceSigmoid", (s, t)[k % 2], tensors[k % 5 == 0])
+
+        def work(c=c, ctx=ctx, launch=launch):
+            assert c.rt.set_context(ctx) == 0
+            launch()
+
+        with emu.trace(tmp_path / "out.json"):
+            launch()
+            assert c.rt.synchronize_device() == 0  # templates are made when it is written
+            launch()
+            other = threading.Thread(target=work)
+            other.start()
+            other.join()
+            launch()
+            assert c.rt.synchronize_device() == 0
+        trace = reader.load(tmp_path / "out.json")
+        assert reader.problems(trace) == []
+        kernels = [e for e in trace.slices(HARDWARE) if e["cat"] == "kernel"]
+        assert len(kernels) == 1200
+        durations = [{e["dur"] for e in kernels if (e["args"]["read bytes"] == 256) is small} for small in (True, False)]
+        assert durations[0] != durations[1]
+        assert sorted(e["args"]["connection_id"] for e in trace.slices(HARDWARE)) == list(range(1, 1201))
+        assert {len([e for e in kernels if e["tid"] == stream]) for stream in {e["tid"] for e in kernels}} == {600}
+        texts.add(_WALL.sub("", (tmp_path / "out.json").read_text()))
+        c.close()
+        emu.configure(devices=7)
+        emu.configure(devices=8)
+    assert len(texts) == 1
+
+
 def test_memory_is_counted(traced):
     def body(c):
         p = c.malloc(1 << 20)
@@ -232,7 +272,7 @@ def test_memory_stays_bounded_while_the_file_grows(card, tmp_path):
     with emu.trace(path):
         for _ in range(3):
             tracemalloc.start()
-            for _ in range(1500):
+            for _ in range(4500):
                 c.launch("aclnnInplaceExp", s, x)
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
