@@ -39,3 +39,11 @@ def test_command_prints_the_table(finding: Any) -> None:
     if "torch" in finding.command:
         pytest.importorskip("torch", reason="this finding compares with PyTorch")
     assert MAKER.run(finding.command) == finding.table
+
+
+def test_pytorch_takes_the_positive_branch_for_a_lone_nan() -> None:
+    """Section 5: the scalar loop and the vectors of PyTorch's elu_backward differ where the result is NaN."""
+    torch = pytest.importorskip("torch", reason="this finding compares with PyTorch")
+    alone = torch.tensor([float("nan")], dtype=torch.bfloat16)
+    found = torch.ops.aten.elu_backward(torch.ones_like(alone), 1.6732632423543772, 1.0507009873554805, 1.0, True, alone)
+    assert found.tolist() == [1.046875]
