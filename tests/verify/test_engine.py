@@ -221,6 +221,8 @@ def test_command_passes_and_fails_by_exit_code(tmp_path: Path, cli: Any, monkeyp
     assert good.exit_code == 0, good.output
     result = json.loads(good.stdout)
     assert result["mismatches"] == 0
+    assert result["wall_seconds"] > 0
+    assert all(r["wall_seconds"] > 0 for r in result["results"])
     assert result["cases"] > 1 << 18
     assert {r["numerics"] for r in result["results"]} == {"device", "document"}
     monkeypatch.setattr(provider, "NativeKernels", lambda: Counting(offset=1))
