@@ -1,7 +1,8 @@
 """What tracing costs a launch, and what the hooks cost when nothing is traced.
 
 ``python -m bench.trace_cost [--launches N] [--pairs K]``. A launch is both phases of SeluBackward on 16 FLOAT elements; each figure is CPU
-time of the whole process, so that the worker's part counts. The two sides of a pair run one after the other, in turning order.
+time of the whole process, so that the worker's part counts. Traced is one trace of N launches, in chunks of 1000, with N/2 untraced ones
+before it and after it. Each of the K pairs on the hooks consists of short chunks in turn, so that other programs disturb both sides alike.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ import sys
 import tempfile
 import textwrap
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 from statistics import geometric_mean, median
 from typing import Any, NamedTuple
+
+import numpy as np
 
 import emu
 from bench.latency import Device
@@ -29,14 +30,17 @@ from emu.runtime import stream
 PATH = ((opapi, "execute"), (stream.Stream, "enqueue"), (stream.Stream, "_run"), (stream.Stream, "synchronize"))
 #: Names that these functions give to the hook and to what they ask only for it.
 _HELD = ("hook", "began")
-#: Untimed launches before a sample on new code.
+#: Untimed launches before the first sample: the interpreter specialises new code as it runs.
 SETTLE = 500
-#: Runs so many launches; CPU seconds of one.
-Run = Callable[[int], float]
+#: Launches of a sample of the trace, and of a short chunk of a pair.
+CHUNK = 1000
+SHORT = 100
+#: Runs so many launches.
+Launch = Callable[[int], None]
 
 
 class Pairs(NamedTuple):
-    """CPU seconds per launch of both sides, pair by pair."""
+    """CPU seconds per launch of both sides, pair by pair or (of a trace) chunk by chunk."""
 
     base: list[float]
     other: list[float]
@@ -52,11 +56,21 @@ class Pairs(NamedTuple):
         return geometric_mean(self.ratios)
 
     def text(self, base: str, other: str) -> str:
+        """The pairs in words."""
         b, o = median(self.base) * 1e6, median(self.other) * 1e6
         return (
             f"{base} {b:.2f} us, {other} {o:.2f} us per launch (medians of {len(self.base)}); "
             f"ratio {self.ratio:.3f} (geometric mean), {median(self.ratios):.3f} (median), "
             f"{min(self.ratios):.2f} to {max(self.ratios):.2f}"
+        )
+
+    def difference(self) -> str:
+        """The two sides without pairing: difference of medians and of lower quartiles."""
+        base, other = (np.percentile(side, (50, 25)) * 1e6 for side in self)
+        (b, low_b), (o, low_o) = base.tolist(), other.tolist()
+        return (
+            f"untraced {b:.2f} us, traced {o:.2f} us per launch (medians of {len(self.base)} and {len(self.other)} chunks), "
+            f"{o - b:+.2f} us; lower quartiles {low_b:.2f} and {low_o:.2f} us, {low_o - low_b:+.2f} us"
         )
 
 
@@ -89,82 +103,87 @@ def compiled(function: Any, *, tests: bool) -> Any:
     return made[function.__name__]
 
 
-@contextmanager
-def path(*, tests: bool) -> Iterator[None]:
-    """The launch path made anew, inside; both kinds are, so that nothing but the tests differs."""
-    kept = [(owner, name, getattr(owner, name)) for owner, name in PATH]
-    made = [compiled(function, tests=tests) for _, _, function in kept]
-    for (owner, name, _), function in zip(kept, made, strict=True):
-        setattr(owner, name, function)
-    try:
-        yield
-    finally:
-        for owner, name, function in kept:
+class Path:
+    """The launch path made anew, with the tests for hooks and without them; both are, so that nothing but the tests differs."""
+
+    def __init__(self) -> None:
+        self._kept = [(owner, name, getattr(owner, name)) for owner, name in PATH]
+        self._made = {tests: [compiled(function, tests=tests) for _, _, function in self._kept] for tests in (False, True)}
+
+    def choose(self, *, tests: bool) -> None:
+        """Launch on this path."""
+        for (owner, name, _), function in zip(self._kept, self._made[tests], strict=True):
+            setattr(owner, name, function)
+
+    def put_back(self) -> None:
+        """Launch on the path as it was."""
+        for owner, name, function in self._kept:
             setattr(owner, name, function)
 
 
-def _timed(run: Callable[[int], None], launches: int) -> float:
+def _timed(launch: Launch, launches: int) -> float:
+    """CPU seconds of all of them."""
     began = time.process_time_ns()
-    run(launches)
-    return (time.process_time_ns() - began) / launches * 1e-9
+    launch(launches)
+    return (time.process_time_ns() - began) * 1e-9
 
 
-def untraced(device: Device) -> Run:
-    """Launches as they are."""
-    return lambda launches: _timed(device.pipelined, launches)
+def _samples(launch: Launch, launches: int) -> list[float]:
+    """CPU seconds per launch, chunk by chunk."""
+    size = min(CHUNK, launches)
+    return [_timed(launch, size) / size for _ in range(launches // size)]
 
 
-def traced(device: Device, file: Path) -> Run:
-    """Launches under emu.trace, the file's beginning and end included."""
-
-    def run(launches: int) -> None:
-        with emu.trace(file):
-            device.pipelined(launches)
-
-    return lambda launches: _timed(run, launches)
-
-
-def on_path(device: Device, *, tests: bool) -> Run:
-    """Launches on the path made anew. Some go before, untimed: the interpreter specialises new code as it runs."""
-
-    def run(launches: int) -> float:
-        with path(tests=tests):
-            device.pipelined(SETTLE)
-            return _timed(device.pipelined, launches)
-
-    return run
+def of_trace(launch: Launch, launches: int) -> Pairs:
+    """Untraced and traced chunks. The file's beginning and end, some 10 ms, belong to no chunk."""
+    half = max(1, launches // 2)
+    with tempfile.TemporaryDirectory() as directory:
+        base = _samples(launch, half)
+        with emu.trace(f"{directory}/out.json"):
+            traced = _samples(launch, launches)
+        return Pairs(base + _samples(launch, half), traced)
 
 
-def interleaved(base: Run, other: Run, pairs: int, launches: int) -> Pairs:
-    """``pairs`` pairs of ``launches`` on each side."""
+def of_hooks(launch: Launch, launches: int, pairs: int) -> Pairs:
+    """Without the tests for hooks and with them: pairs of so many launches on each side."""
+    path = Path()
     found = Pairs([], [])
-    for k in range(pairs):
-        sides = [(base, found.base), (other, found.other)]
-        for run, taken in sides if k % 2 == 0 else reversed(sides):
-            taken.append(run(launches))
+    size = min(SHORT, launches)
+    chunks = launches // size
+    try:
+        for tests in (False, True):
+            path.choose(tests=tests)
+            launch(SETTLE)
+        for _ in range(pairs):
+            spent = {False: 0.0, True: 0.0}
+            for k in range(chunks):
+                for tests in (k % 2 == 0, k % 2 == 1):
+                    path.choose(tests=tests)
+                    spent[tests] += _timed(launch, size)
+            found.base.append(spent[False] / (chunks * size))
+            found.other.append(spent[True] / (chunks * size))
+    finally:
+        path.put_back()
     return found
 
 
 def measure(launches: int, pairs: int) -> tuple[Pairs, Pairs]:
     """Untraced and traced; without and with the tests for hooks. ``launches``: of each side, over all pairs."""
-    each = max(1, launches // pairs)
-    with tempfile.TemporaryDirectory() as directory, Device() as device:
+    with Device() as device:
         device.pipelined(SETTLE)
-        trace = interleaved(untraced(device), traced(device, Path(directory) / "out.json"), pairs, each)
-        hooks = interleaved(on_path(device, tests=False), on_path(device, tests=True), pairs, each)
-    return trace, hooks
+        return of_trace(device.pipelined, launches), of_hooks(device.pipelined, max(1, launches // pairs), pairs)
 
 
 def main(arguments: list[str]) -> int:
     """Measure and print."""
     p = argparse.ArgumentParser(prog="python -m bench.trace_cost", description=__doc__)
-    p.add_argument("--launches", type=int, default=100_000, metavar="N", help="launches of each side, over all pairs (100000)")
+    p.add_argument("--launches", type=int, default=100_000, metavar="N", help="launches of each side (100000)")
     p.add_argument("--pairs", type=int, default=20, metavar="K", help="pairs of samples (20)")
     chosen = p.parse_args(arguments)
     if chosen.launches < 1 or chosen.pairs < 1:
         p.error("--launches and --pairs are at least 1")
     trace, hooks = measure(chosen.launches, chosen.pairs)
-    print("trace: " + trace.text("untraced", "traced"))
+    print("trace: " + trace.difference())
     print("hooks, nothing traced: " + hooks.text("without their tests", "with them"))
     return 0
 

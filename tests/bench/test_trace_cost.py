@@ -25,10 +25,42 @@ def test_the_path_made_anew(function):
     assert not {"hooks", "active", "called", "finished", "synchronised"} & bare
 
 
-def test_the_path_is_put_back():
-    with trace_cost.path(tests=False):
-        assert all(getattr(owner, name) is not f for (owner, name), f in zip(trace_cost.PATH, FUNCTIONS, strict=True))
-    assert [getattr(owner, name) for owner, name in trace_cost.PATH] == FUNCTIONS
+def on_path():
+    return [getattr(owner, name) for owner, name in trace_cost.PATH]
+
+
+def test_both_sides_run_and_the_path_is_put_back():
+    seen = []
+    found = trace_cost.of_hooks(lambda n: seen.append((n, tuple(on_path()))), 450, 3)
+    assert on_path() == FUNCTIONS
+    assert len(found.base) == len(found.other) == 3
+    without, with_tests = seen[0][1], seen[1][1]
+    assert not set(without) & set(with_tests)
+    assert not {*without, *with_tests} & set(FUNCTIONS)
+    assert [path for _, path in seen[2:]].count(without) == [path for _, path in seen[2:]].count(with_tests) == 3 * 4
+    assert {n for n, _ in seen[2:]} == {trace_cost.SHORT}
+
+
+def test_the_path_is_put_back_after_an_error():
+    def fail(launches):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        trace_cost.of_hooks(fail, 10, 1)
+    assert on_path() == FUNCTIONS
+
+
+def test_one_trace_in_chunks():
+    seen = []
+    found = trace_cost.of_trace(lambda n: seen.append((n, hooks.active is not None)), 4000)
+    assert seen == [(1000, False)] * 2 + [(1000, True)] * 4 + [(1000, False)] * 2
+    assert len(found.base) == len(found.other) == 4
+
+
+def test_the_difference():
+    text = trace_cost.Pairs([1e-6, 2e-6, 3e-6, 9e-6, 4e-6], [5e-6, 6e-6, 7e-6, 8e-6, 9e-6]).difference()
+    assert "untraced 3.00 us, traced 7.00 us" in text
+    assert "+4.00 us; lower quartiles 2.00 and 6.00 us, +4.00 us" in text
 
 
 def test_the_ratio_is_a_geometric_mean():
@@ -39,5 +71,7 @@ def test_both_figures_are_printed(capsys):
     assert trace_cost.main(["--launches", "40", "--pairs", "2"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in lines] == ["trace", "hooks, nothing traced"]
-    assert all("medians of 2" in line and "(geometric mean)" in line for line in lines)
+    assert "lower quartiles" in lines[0]
+    assert "medians of 2" in lines[1]
+    assert "(geometric mean)" in lines[1]
     assert hooks.active is None
