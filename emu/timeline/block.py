@@ -89,21 +89,21 @@ class Block:
         b_sim, b_wall, e_sim, e_wall, t_sim, u_sim, t_wall, u_wall = got
         values = self._maker.room("values", np.int64, kinds.COLUMNS, got.shape[1])
         if self._simulated:
-            begin, end, zero, end_of_call = b_sim, e_sim, sim0, (e_wall, b_wall, 6)
+            begin, end, zero, end_of_call = b_sim, e_sim, sim0, (e_wall, b_wall, 7)
             device = (t_sim, u_sim, sim0), (t_wall, u_wall, wall0)
-            np.subtract(b_wall, wall0, out=values[5])
+            np.subtract(b_wall, wall0, out=values[6])
         else:
-            begin, end, zero, end_of_call = b_wall, e_wall, wall0, (e_sim, b_sim, 5)
+            begin, end, zero, end_of_call = b_wall, e_wall, wall0, (e_sim, b_sim, 6)
             device = (t_wall, u_wall, wall0), (t_sim, u_sim, sim0)
-            values[6] = 0
+            values[7] = 0
         later, earlier, column = end_of_call
         np.subtract(later, earlier, out=values[column])
-        for k, (start, stop, origin) in zip((2, 9), device, strict=True):
+        for k, (start, stop, origin) in zip((2, 10), device, strict=True):
             np.subtract(start, origin, out=values[k])
             np.subtract(stop, start, out=values[k + 1])
         np.subtract(begin, zero, out=values[0])
-        np.subtract(b_sim, sim0, out=values[4])
-        for k in (1, 7, 8):
+        np.subtract(b_sim, sim0, out=values[5])
+        for k in (1, 8, 9):
             values[k] = 0
         for thread in sorted({template.thread for template in templates} - {0}):
             at, calls = _where(
@@ -114,11 +114,12 @@ class Block:
         for row in dict.fromkeys(template.stream for template in templates if template.stream is not None):
             mine = [template.stream is row for template in templates]
             at, ones = _where(mine, mine, codes, len(begin))
-            values[7, at] = row.tasks + np.cumsum(ones)
-            values[8, at] = 1
+            values[8, at] = row.tasks + np.cumsum(ones)
+            values[9, at] = 1
             row.tasks += len(ones)
-        values[8] = np.cumsum(values[8]) + self._connections
-        self._connections = int(values[8, -1])
+        values[9] = np.cumsum(values[9]) + self._connections
+        self._connections = int(values[9, -1])
+        np.clip(values[0], values[2], values[2] + values[3], out=values[4])
         return values
 
     def _draw(

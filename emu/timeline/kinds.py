@@ -23,17 +23,18 @@ CALLS = {
 QUEUED = frozenset((CopyTask, FillTask, Record, Wait))
 _TASK_TYPES = {"memcpy": "MEMCPY_ASYNC", "memset": "MEMSET_ASYNC", "event record": "EVENT_RECORD", "event wait": "EVENT_WAIT"}
 
-# What a line can show: times on the file's clock, then the begin of the call on both clocks and how long it took on the other one, numbers
-# of the task, its times on the other clock.
+# What a line can show: times on the file's clock (an arrow ends where its task begins, or where its call is drawn if that is later), then
+# the begin of the call on both clocks and how long it took on the other one, numbers of the task, its times on the other clock.
 HOST = Slot(0, 12, True)
 _HOST_TOOK = Slot(1, 8, True)
 _TASK = Slot(2, 12, True)
 _TASK_TOOK = Slot(3, 8, True)
-FRACTIONS = 4
-_SIM, _WALL, _TOOK = Slot(4, 12), Slot(5, 12), Slot(6, 12)
-_TASK_ID, _CONNECTION = Slot(7, 8), Slot(8, 8)
-OTHER, _OTHER_TOOK = Slot(9, 12), Slot(10, 12)
-COLUMNS = 11
+_ARROW = Slot(4, 12, True)
+FRACTIONS = 5
+_SIM, _WALL, _TOOK = Slot(5, 12), Slot(6, 12), Slot(7, 12)
+_TASK_ID, _CONNECTION = Slot(8, 8), Slot(9, 8)
+OTHER, _OTHER_TOOK = Slot(10, 12), Slot(11, 12)
+COLUMNS = 12
 
 
 class Row:
@@ -73,7 +74,7 @@ def device(
     category = "copy" if nbytes is not None else "sync" if name.startswith("event") else "kernel"
     pieces = events.slice_of(name, category, row.pid, row.tid, args, numbers, _TASK, _TASK_TOOK)
     if takes_time and waited is None:
-        pieces += [",\n", *events.arrow(_CONNECTION, thread, HOST, row.pid, row.tid, _TASK)]
+        pieces += [",\n", *events.arrow(_CONNECTION, thread, HOST, row.pid, row.tid, _ARROW)]
     return pieces
 
 

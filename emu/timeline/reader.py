@@ -12,7 +12,7 @@ from emu.timeline.events import CANN, HARDWARE
 Event = dict[str, Any]
 #: What each kind of event must have beside its name.
 _REQUIRED: dict[str, dict[str, type | tuple[type, ...]]] = {
-    "X": {"ts": (int, float), "dur": (int, float), "pid": int, "tid": int},
+    "X": {"ts": (int, float), "dur": (int, float), "pid": int, "tid": int, "cat": str},
     "M": {"pid": int, "args": dict},
     "C": {"ts": (int, float), "pid": int, "args": dict},
     "s": {"ts": (int, float), "pid": int, "tid": int, "id": int, "cat": str},
@@ -78,7 +78,7 @@ def problems(trace: Trace) -> list[str]:
     """What breaks the event format; empty for a good trace.
 
     Kinds and types of fields, no negative time, slices of a row that nest or follow each other, arrows that start and end inside a slice
-    and go forward, a name for each layer and row.
+    and go forward (in simulated time as far as the task is not over when its call is drawn), a name for each layer and row.
     """
     found: list[str] = []
     named: set[tuple[int, int]] = set()

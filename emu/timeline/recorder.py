@@ -178,7 +178,11 @@ def from_environment() -> None:
     import atexit
 
     _started = Recorder(path)
-    _started.start()
+    try:
+        _started.start()
+    except OSError as error:
+        _started = None
+        raise SystemExit(f"emu: EMU_TRACE={path}: {error.strerror}") from None
     atexit.register(_finish, os.getpid())
 
 

@@ -53,7 +53,7 @@ class Summary(NamedTuple):
 
 
 def _works(e: Event) -> bool:
-    return e["cat"] in ("kernel", "copy")
+    return e.get("cat") in ("kernel", "copy")
 
 
 def _name(pid: int, tid: int) -> str:

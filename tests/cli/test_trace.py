@@ -70,6 +70,15 @@ def test_a_trace_that_cannot_be_written(emu):
     assert "--trace nowhere/out.json: no file can be written there" in ran.err
 
 
+def test_a_trace_by_the_environment_that_cannot_be_written(tmp_path):
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("EMU_") or k == "EMU_CACHE_DIR"}
+    code = "import emu.acl as acl; print(acl.rt.set_device(0))"
+    env = {**clean, "EMU_TRACE": "nowhere/out.json"}
+    ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=300)
+    assert ran.returncode == 1
+    assert ran.stderr == "emu: EMU_TRACE=nowhere/out.json: No such file or directory\n"
+
+
 @pytest.fixture(scope="module")
 def example(tmp_path_factory):
     """The example, run once with its traces."""
@@ -91,7 +100,12 @@ def test_the_example_overlaps_and_serialises(example):
     from emu.timeline import reader
 
     for name in ("overlapped", "serialised"):
-        assert reader.problems(reader.load(directory / f"{name}.json")) == []
+        trace = reader.load(directory / f"{name}.json")
+        assert reader.problems(trace) == []
+        starts = {e["id"]: e["ts"] for e in trace.events if e["ph"] == "s"}
+        ends = {e["id"]: e["ts"] for e in trace.events if e["ph"] == "f"}
+        assert starts.keys() == ends.keys()
+        assert all(starts[k] <= ends[k] for k in starts), "an arrow goes forward although calls take no simulated time"
 
 
 def test_summary(emu, example):
