@@ -1,7 +1,7 @@
 """The tensors of a cell and what has to come out.
 
-A block of at most :data:`BLOCK` elements is drawn and its result computed by the reference, which shares no code with the
-kernels. The tensors repeat the block, so every element of every output is checked, whatever the size.
+A block of at most :data:`BLOCK` elements is drawn and its result computed by the reference, which shares no arithmetic
+with the kernels. The tensors repeat the block, so every element of every output is checked, whatever the size.
 """
 
 from __future__ import annotations
