@@ -278,7 +278,8 @@ def test_memory_stays_bounded_while_the_file_grows(card, tmp_path):
             tracemalloc.stop()
             sizes.append(path.stat().st_size)
     assert sizes[0] > 250_000, "it is written while the program runs"
-    assert sizes[2] > 2.5 * sizes[0]
+    # A block and a chunk may wait at the end: 5120 of 13500 launches, and none of the first 4500.
+    assert sizes[2] > 1.8 * sizes[0]
     assert max(peaks) < 4 << 20
     assert peaks[2] < 1.5 * peaks[0], "what was written is not kept"
 
