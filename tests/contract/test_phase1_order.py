@@ -1,4 +1,4 @@
-"""The order of phase 1's checks in the three backward operators: each violated alone, each two neighbours together.
+"""The order of phase 1's checks: each violated alone, each two neighbours together.
 
 The tables are written from the published check order, not from the declarations.
 """
@@ -9,6 +9,7 @@ import pytest
 
 from emu.types import DataType
 
+from . import test_phase1_forwards as forwards
 from .phase1 import INVALID, NULL, Op, Row, all_float_to, check_alone, check_pair, dim, dtype, null, rank9, shape
 
 OPS = {
@@ -52,19 +53,23 @@ SOFTMAX: list[Row] = [
     ("shape of out", shape("out", (4, 3)), INVALID, "out to have same size as tensor for gradOutput"),
 ]
 TABLES = {"selu": SELU, "log_sigmoid": LOG_SIGMOID, "softmax": SOFTMAX}
-ALONE = [(op, i) for op, rows in TABLES.items() for i in range(len(rows))]
-PAIRS = [(op, i) for op, rows in TABLES.items() for i in range(len(rows) - 1)]
+BOTH = ((OPS, TABLES), (forwards.OPS, forwards.TABLES))
+#: (operator, its table, the number of a check).
+Case = tuple[Op, list[Row], int]
+ALONE: list[Case] = [(ops[op], rows, i) for ops, tables in BOTH for op, rows in tables.items() for i in range(len(rows))]
+PAIRS = [case for case in ALONE if case[2] + 1 < len(case[1])]
 
 
-def name_of(case: tuple[str, int]) -> str:
-    return f"{case[0]}-{TABLES[case[0]][case[1]][0]}"
+def name_of(case: Case) -> str:
+    op, rows, i = case
+    return f"{op.function.removesuffix('GetWorkspaceSize')}-{rows[i][0]}"
 
 
 @pytest.mark.parametrize("case", ALONE, ids=name_of)
-def test_each_check_alone(soc: str, case: tuple[str, int]) -> None:
-    check_alone(OPS[case[0]], TABLES[case[0]], case[1])
+def test_each_check_alone(soc: str, case: Case) -> None:
+    check_alone(*case)
 
 
 @pytest.mark.parametrize("case", PAIRS, ids=name_of)
-def test_of_two_neighbours_the_first_is_reported(soc: str, case: tuple[str, int]) -> None:
-    check_pair(OPS[case[0]], TABLES[case[0]], case[1])
+def test_of_two_neighbours_the_first_is_reported(soc: str, case: Case) -> None:
+    check_pair(*case)
