@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
-from emu_kernels.reference.fast import BITS_DTYPE
+from emu_kernels.reference.arrays import BITS_DTYPE
 from emu_kernels.variant import Variant
 from numpy.typing import NDArray
 

@@ -8,7 +8,7 @@ a - T = (E - T) + (C - E) + (U - C) + (a - U): input, formula, intermediate and 
 from __future__ import annotations
 
 import numpy as np
-from emu_kernels.reference import fast, fast_rows
+from emu_kernels.reference import array_sums, arrays
 
 from emu.study import numbers
 from emu.study.dd import F64
@@ -52,26 +52,28 @@ def _rows_unrounded(problem: Problem, inputs: tuple[Bits, ...]) -> F64 | None:
     if problem.dtype == "FLOAT" or problem.numerics == "document":
         return None
     v, last = problem.variant, problem.last
-    wide = [fast.widen(problem.dtype, b) for b in inputs]
+    wide = [arrays.widen(problem.dtype, b) for b in inputs]
     x, g = wide[-1], wide[0]
     with np.errstate(all="ignore"):
         if problem.flow == "softmax_backward":
             p = x * g
-            s = fast_rows.row_sum(p, v, last)
-            out = fast_rows.fma(-x, np.broadcast_to(s, x.shape), p) if v.arch == "dav_3510" else x * (g - s)
+            s = array_sums.row_sum_array(p, v, last)
+            out = array_sums.fma(-x, np.broadcast_to(s, x.shape), p) if v.arch == "dav_3510" else x * (g - s)
         elif problem.flow == "log_softmax_backward":
-            out = g - fast.elementary("exp", x, v) * fast_rows.row_sum(g, v, last)
+            out = g - arrays.elementary("exp", x, v) * array_sums.row_sum_array(g, v, last)
         else:
             seen = x
             if problem.flow == "log_softmax" and last and problem.dtype == "BF16":
-                seen = fast.widen("FLOAT16", fast.to_half(x, v.saturate))
+                seen = arrays.widen("FLOAT16", arrays.to_half(x, v.saturate))
             d = x - seen.max(axis=-1, keepdims=True)
             if problem.flow == "softmax" and problem.dtype == "FLOAT16":
-                d = fast.widen("FLOAT16", fast.to_half(d, v.saturate))
-            e = fast.elementary("exp", d, v)
-            s = fast_rows.row_sum(e, v, last)
+                d = arrays.widen("FLOAT16", arrays.to_half(d, v.saturate))
+            e = arrays.elementary("exp", d, v)
+            s = array_sums.row_sum_array(e, v, last)
             out = (
-                fast.div(e, np.broadcast_to(s, e.shape), fast.flushes(v)) if problem.flow == "softmax" else d - fast.elementary("log", s, v)
+                arrays.div(e, np.broadcast_to(s, e.shape), arrays.flushes(v))
+                if problem.flow == "softmax"
+                else d - arrays.elementary("log", s, v)
             )
     return out.astype(np.float64)
 

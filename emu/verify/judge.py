@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from emu_kernels.reference import exponential, fast, fast_rows, log_sigmoid, selu, softmax
+from emu_kernels.reference import arrays, operators
 from emu_kernels.reference.arith import Trace
 from emu_kernels.reference.formats import FORMATS
 from emu_kernels.variant import Variant
@@ -15,44 +15,31 @@ Bits = NDArray[Any]
 
 BLOCK = 1 << 14  # elements at a time: the temporaries of larger arrays leave the cache, which costs a factor of 4
 
-_FAST: dict[str, Any] = {f.__name__: f for f in (fast.selu_backward, fast.log_sigmoid_backward, fast.selu, fast.log_sigmoid)}
-_FAST |= {"exp": exponential.exp_array, "sigmoid": exponential.sigmoid_array, "gelu": exponential.gelu_array}
-_FAST_ROWS: dict[str, Any] = {
-    f.__name__: f for f in (fast_rows.softmax_backward, fast_rows.softmax, fast_rows.log_softmax, fast_rows.log_softmax_backward)
-}
-_SCALAR: dict[str, Any] = {
-    f.__name__: f
-    for f in (
-        *(selu.selu_backward, selu.selu, log_sigmoid.log_sigmoid_backward, log_sigmoid.log_sigmoid),
-        *(softmax.softmax_backward, softmax.softmax, softmax.log_softmax, softmax.log_softmax_backward),
-        *(exponential.exp, exponential.sigmoid, exponential.gelu),
-    )
-}
-
 
 def expected(flow: str, v: Variant, *inputs: Bits) -> Bits:
     """Return the reference's result of an elementwise flow of 1-D arrays, equally long or of length 1.
 
     Raises RuntimeError on a host whose arithmetic is not IEEE.
     """
-    fast.check_host()
+    arrays.check_host()
     n = max(a.size for a in inputs)
     starts = range(0, max(n, 1), BLOCK)
-    return np.concatenate([_FAST[flow](*(a if a.size == 1 else a[i : i + BLOCK] for a in inputs), v) for i in starts])
+    form = operators.array(flow)
+    return np.concatenate([form(*(a if a.size == 1 else a[i : i + BLOCK] for a in inputs), v) for i in starts])
 
 
 def expected_rows(flow: str, v: Variant, last: bool, *inputs: Bits) -> Bits:
     """Return the reference's result of arrays (outer, r, inner), reduced over r."""
-    fast.check_host()
+    arrays.check_host()
     rows = [np.ascontiguousarray(a.swapaxes(1, 2)) for a in inputs]
-    out: Bits = _scalar_rows(flow, v, last, rows) if v.dtype == "DOUBLE" else _FAST_ROWS[flow](*rows, v, last)
+    out: Bits = _scalar_rows(flow, v, last, rows) if v.dtype == "DOUBLE" else operators.array(flow)(*rows, v, last)
     return np.ascontiguousarray(out.swapaxes(1, 2))
 
 
 def _scalar_rows(flow: str, v: Variant, last: bool, rows: list[Bits]) -> Bits:
     """DOUBLE has no array form: its exp is not correctly rounded in NumPy."""
     flat = [a.reshape(-1, a.shape[-1]) for a in rows]
-    out = [_SCALAR[flow](*([int(b) for b in row] for row in group), v, last) for group in zip(*flat, strict=True)]
+    out = [operators.scalar(flow)(*([int(b) for b in row] for row in group), v, last) for group in zip(*flat, strict=True)]
     return np.array(out, rows[0].dtype).reshape(rows[0].shape)
 
 
@@ -60,8 +47,8 @@ def scalar(flow: str, v: Variant, inputs: tuple[Any, ...], last: bool | None = N
     """Return the scalar reference's result of one case and its steps; for rows, `inputs` are lists."""
     trace: Trace = []
     if last is None:
-        return _SCALAR[flow](*inputs, v, trace=trace), trace
-    return _SCALAR[flow](*inputs, v, last, trace=trace), trace
+        return operators.scalar(flow)(*inputs, v, trace=trace), trace
+    return operators.scalar(flow)(*inputs, v, last, trace=trace), trace
 
 
 def mismatches(dtype: str, got: Bits, want: Bits) -> NDArray[np.bool_]:

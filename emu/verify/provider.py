@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from emu_kernels import catalog
 from emu_kernels.reference.arith import Step
-from emu_kernels.reference.fast import BITS_DTYPE, load, narrow, native_half, to_half
+from emu_kernels.reference.arrays import BITS_DTYPE, load, narrow, to_half
 from emu_kernels.reference.formats import FORMATS, is_nan
+from emu_kernels.reference.operators.selu_backward import native_half
 from emu_kernels.variant import Kernel, Variant
 from numpy.typing import NDArray
 
@@ -113,7 +114,7 @@ class NativeKernels:
         widened inputs, before the rounding to the operator's dtype; for the gradients of one value also the factor that
         this kernel multiplies g by, which is its result for g = 1.
         """
-        half = native_half(flow, v)
+        half = flow == "selu_backward" and native_half(v)
         dtype = "FLOAT16" if half else v.dtype if v.dtype == "DOUBLE" else "FLOAT"
         wide = v._replace(dtype=dtype)
         arrays = [np.atleast_1d(np.array(a, BITS_DTYPE[v.dtype])) for a in example.inputs]

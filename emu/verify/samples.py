@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from emu_kernels.reference.fast import BITS_DTYPE
+from emu_kernels.reference.arrays import BITS_DTYPE
 from numpy.typing import NDArray
 
 Bits = NDArray[Any]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from emu_kernels.reference.fast import narrow
+from emu_kernels.reference.arrays import narrow
 from emu_kernels.variant import Variant
 from numpy.typing import NDArray
 

@@ -10,9 +10,10 @@ import gmpy2
 import numpy as np
 import pytest
 from emu_kernels.assumptions import ASSUMPTIONS, chosen
-from emu_kernels.reference import fast, fast_rows, formats, log_sigmoid, selu, sums
+from emu_kernels.reference import array_sums, arrays, formats, sums
 from emu_kernels.reference.arith import Arith
 from emu_kernels.reference.formats import DOUBLE, FLOAT, FLOAT16
+from emu_kernels.reference.operators import log_sigmoid_backward, selu, selu_backward
 from emu_kernels.variant import Variant
 
 from emu.verify import catalog, judge, samples
@@ -57,7 +58,7 @@ def test_fma_rounds_once() -> None:
     # Addends that nearly cancel the product, where a second rounding would show.
     with np.errstate(all="ignore"):
         c[::2] = (-(a[::2].view(np.float32) * b[::2].view(np.float32))).view(np.uint32)
-        fused = fast_rows.fma(a.view(np.float32), b.view(np.float32), c.view(np.float32)).view(np.uint32)
+        fused = array_sums.fma(a.view(np.float32), b.view(np.float32), c.view(np.float32)).view(np.uint32)
     finite = 0
     for x, y, z, quick in zip(a.tolist(), b.tolist(), c.tolist(), fused.tolist(), strict=True):
         got = F.fma(x, y, z)
@@ -77,7 +78,7 @@ def test_elementary_functions_against_mpfr(name: str) -> None:
     rng = np.random.default_rng(13)
     cases = np.concatenate([samples.directed("FLOAT"), samples.random("FLOAT", 3000, rng)])
     context = gmpy2.context(precision=24, emax=128, emin=-148, subnormalize=True)
-    quick = fast.elementary(name, cases.view(np.float32), V).view(np.uint32)
+    quick = arrays.elementary(name, cases.view(np.float32), V).view(np.uint32)
     for case, array_form in zip(cases.tolist(), quick.tolist(), strict=True):
         got = getattr(F, name)(case)
         with gmpy2.context(context):
@@ -125,7 +126,7 @@ def test_saturation() -> None:
 def test_constants_are_the_published_ones() -> None:
     assert [F.const(c) for c in (selu.SCALE, selu.SCALE_ALPHA)] == [0x3F867D5F, 0x3FE10966]
     assert [H.const(c) for c in (selu.SCALE, selu.SCALE_ALPHA)] == [0x3C34, 0x3F08]
-    assert value(F.const(selu.ALPHA)) == float(np.float32(1.6732632423543772))
+    assert value(F.const(selu_backward.ALPHA)) == float(np.float32(1.6732632423543772))
 
 
 def test_compare_and_extremes() -> None:
@@ -173,7 +174,7 @@ def test_array_sums_equal_scalar_sums(wide: bool, last: bool) -> None:
         for n in (*lengths, *((10513, 16385, 40000) if last and arch == "dav_3510" else ())):
             x = (rng.standard_normal((1, n)) * 2.0 ** rng.integers(-8, 8, (1, n))).astype(np.float32)
             want = sums.row_sum(Arith(FLOAT, v), x[0].view(np.uint32).tolist(), last)
-            assert int(fast_rows.row_sum(x, v, last).view(np.uint32)[0, 0]) == want, n
+            assert int(array_sums.row_sum_array(x, v, last).view(np.uint32)[0, 0]) == want, n
 
 
 @pytest.mark.parametrize("op", [op for op in catalog.OPS if not op.rows], ids=lambda op: op.name)
@@ -197,9 +198,9 @@ def test_table_of_factors_equals_scalar_form(arch: str) -> None:
     v = Variant(arch, "FLOAT16" if arch == "dav_1001" else "BF16", False)
     for numerics in ("device", "document"):
         v = v._replace(numerics=numerics)
-        table = fast.log_sigmoid_backward(np.full(1 << 16, fast.narrow(np.ones(1, np.float32), v)[0]), PATTERNS, v)
+        table = log_sigmoid_backward.log_sigmoid_backward_array(np.full(1 << 16, arrays.narrow(np.ones(1, np.float32), v)[0]), PATTERNS, v)
         for b in range(0, 1 << 16, 61):
-            want = log_sigmoid.log_sigmoid_backward(int(fast.narrow(np.ones(1, np.float32), v)[0]), b, v)
+            want = log_sigmoid_backward.log_sigmoid_backward(int(arrays.narrow(np.ones(1, np.float32), v)[0]), b, v)
             assert table[b] == want or formats.is_nan(formats.FORMATS[v.dtype], want), hex(b)
 
 
@@ -208,10 +209,10 @@ def test_every_factor_of_the_sweeps_equals_the_scalar_form(dtype: str) -> None:
     """All 65,536 factors of dav_2201, which the runs over 2^32 pairs multiply by every g: compared in FLOAT, before any rounding."""
     v = Variant("dav_2201", dtype, False)
     assert ("log_sigmoid_backward", dtype, "dav_2201") in catalog.EXHAUSTIVE
-    table = fast.factors(v)
+    table = log_sigmoid_backward.factors(v)
     assert table.shape == (1 << 16,)
     for b, got in enumerate(table.view(np.uint32).tolist()):
-        want = log_sigmoid.factor(b, v)
+        want = log_sigmoid_backward.factor(b, v)
         assert got == want or (formats.is_nan(FLOAT, want) and formats.is_nan(FLOAT, got)), hex(b)
 
 
@@ -234,10 +235,10 @@ def test_a_host_that_flushes_is_refused() -> None:
         pytest.skip("this CPU cannot flush subnormals")
     try:
         with pytest.raises(RuntimeError, match="flushes subnormals"):
-            fast.check_host()
+            arrays.check_host()
     finally:
         torch.set_flush_denormal(False)
-    fast.check_host()
+    arrays.check_host()
 
 
 def test_assumptions_are_a_closed_table() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from emu_kernels.reference import fast
+from emu_kernels.reference import arrays
 from emu_kernels.variant import Variant
 
 from emu.verify import catalog, judge, samples
@@ -34,7 +34,7 @@ def inputs_of(op: catalog.Op, v: Variant) -> tuple[np.ndarray, ...]:
     elif v.dtype == "INT32":
         g, y = np.meshgrid(samples.directed("INT32"), samples.directed("INT32"))
     else:
-        values = fast.narrow(GRADIENTS, v._replace(saturate=False))
+        values = arrays.narrow(GRADIENTS, v._replace(saturate=False))
         g, y = np.meshgrid(values, samples.directed(v.dtype))
     random = [samples.random(v.dtype, 1 << 16, rng) for _ in "gy"]
     # A few random gradients on every directed y as well: rounding needs more than round numbers.

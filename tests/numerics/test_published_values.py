@@ -7,9 +7,14 @@ import math
 import numpy as np
 import pytest
 from emu_kernels.reference import formats
-from emu_kernels.reference.log_sigmoid import log_sigmoid, log_sigmoid_backward
-from emu_kernels.reference.selu import selu, selu_backward
-from emu_kernels.reference.softmax import log_softmax, log_softmax_backward, softmax, softmax_backward
+from emu_kernels.reference.operators.log_sigmoid import log_sigmoid
+from emu_kernels.reference.operators.log_sigmoid_backward import log_sigmoid_backward
+from emu_kernels.reference.operators.log_softmax import log_softmax
+from emu_kernels.reference.operators.log_softmax_backward import log_softmax_backward
+from emu_kernels.reference.operators.selu import selu
+from emu_kernels.reference.operators.selu_backward import selu_backward
+from emu_kernels.reference.operators.softmax import softmax
+from emu_kernels.reference.operators.softmax_backward import softmax_backward
 from emu_kernels.variant import ARCHS, BF16_ARCHS, Variant
 
 A2 = Variant("dav_2201", "FLOAT", False)

@@ -11,8 +11,8 @@ import emu_kernels
 import numpy as np
 import pytest
 import typer
-from emu_kernels.reference import fast, fast_rows
-from emu_kernels.reference.selu import SCALE, SCALE_ALPHA
+from emu_kernels.reference import array_sums, arrays
+from emu_kernels.reference.operators.selu import SCALE, SCALE_ALPHA
 from emu_kernels.variant import Variant
 from numpy.typing import NDArray
 from typer.testing import CliRunner, Result
@@ -47,11 +47,11 @@ class Selu(Right):
         half = v.dtype == "FLOAT16"
 
         def step(x: Any) -> Any:
-            return fast.widen("FLOAT16", fast.to_half(np.atleast_1d(x), False)) if half else x
+            return arrays.widen("FLOAT16", arrays.to_half(np.atleast_1d(x), False)) if half else x
 
         with np.errstate(all="ignore"):
-            g, y = (fast.widen(v.dtype, a) for a in inputs)
-            scale, scale_alpha = step(fast.const(SCALE)), step(fast.const(SCALE_ALPHA))
+            g, y = (arrays.widen(v.dtype, a) for a in inputs)
+            scale, scale_alpha = step(arrays.const(SCALE)), step(arrays.const(SCALE_ALPHA))
             a = y + scale_alpha
             b = step(g * (a if self.fault == "no rounding of y + SA" else step(a)))
             c = step(g * scale)
@@ -60,7 +60,7 @@ class Selu(Right):
             out = np.where(below, b, c)
             if self.fault != "no final addition":
                 out = step(np.where(below, zero, c) + np.where(below, b, zero))
-            return fast.narrow(out, v)
+            return arrays.narrow(out, v)
 
 
 class OneUlpExp(Right):
@@ -68,12 +68,12 @@ class OneUlpExp(Right):
 
     def elementwise(self, flow: str, v: Variant, *inputs: Bits) -> Bits:
         with np.errstate(all="ignore"):
-            x = fast.widen("FLOAT", inputs[1])
-            e = fast.elementary("exp", -np.abs(x), v)
+            x = arrays.widen("FLOAT", inputs[1])
+            e = arrays.elementary("exp", -np.abs(x), v)
             wrong = (inputs[1] & 0xFF == 0x5A) & (e < 1)
             e = np.where(wrong, np.nextafter(e, np.float32(np.inf)), e)
             z = e / (e + np.float32(1))
-            return fast.narrow(np.where(x < 0, np.float32(1) - z, z) * fast.widen("FLOAT", inputs[0]), v)
+            return arrays.narrow(np.where(x < 0, np.float32(1) - z, z) * arrays.widen("FLOAT", inputs[0]), v)
 
 
 class OtherOrder(Right):
@@ -81,9 +81,9 @@ class OtherOrder(Right):
 
     def rows(self, flow: str, v: Variant, last: bool, *inputs: Bits) -> Bits:
         with np.errstate(all="ignore"):
-            g, y = (fast.widen(v.dtype, a) for a in inputs)
+            g, y = (arrays.widen(v.dtype, a) for a in inputs)
             total = np.sum(y * g, axis=1, keepdims=True, dtype=np.float32)
-            return fast.narrow(fast_rows.fma(-y, total, y * g) if v.arch == "dav_3510" else y * (g - total), v)
+            return arrays.narrow(array_sums.fma(-y, total, y * g) if v.arch == "dav_3510" else y * (g - total), v)
 
 
 class Mutant(NamedTuple):

@@ -1,4 +1,4 @@
-"""Softmax and its relatives on arrays of rows: each function reduces the last axis of a (rows, n) array of patterns.
+"""The sums of rows, and the fused step, on arrays: the last axis is reduced.
 
 Every addition of the fixed orders is one float32 addition over all rows at once; `last` chooses the order, not the
 axis. The fused step of dav_3510 is exact in float64 with its error term, rounded to odd, then rounded once to FLOAT.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 from emu_kernels.assumptions import chosen
-from emu_kernels.reference.fast import F32, Bits, div, elementary, flushes, narrow, to_half, widen
+from emu_kernels.reference.arrays import F32
 from emu_kernels.reference.sums import LANES, floor_power, power_below
 from emu_kernels.variant import Variant
 from numpy.typing import NDArray
@@ -91,7 +91,7 @@ def _blocks_folded(x: F32, length: int) -> F32:
     return folded.reshape(*x.shape[:-1], kept, length)
 
 
-def _lanes64(x: F32) -> F32:
+def lanes64_array(x: F32) -> F32:
     lanes = np.zeros((*x.shape[:-1], LANES), np.float32)
     for k in range(0, x.shape[-1], LANES):
         part = x[..., k : k + LANES]
@@ -106,7 +106,7 @@ def _sequential(x: F32) -> F32:
     return total
 
 
-def row_sum(x: F32, v: Variant, last: bool) -> F32:
+def row_sum_array(x: F32, v: Variant, last: bool) -> F32:
     """Array form of `sums.row_sum`: the sum of each row, shape (rows, 1)."""
     return _row_sum(x, v, last)[..., None]
 
@@ -117,7 +117,7 @@ def _row_sum(x: F32, v: Variant, last: bool) -> F32:
         return x[..., 0]
     if v.arch != "dav_3510":
         order = chosen(v.assume, "tbe_row_order" if last else "tbe_col_order")
-        return _lanes64(x) if order == "lanes64" else _sequential(x)
+        return lanes64_array(x) if order == "lanes64" else _sequential(x)
     if last:
         if n <= (8 if wide else 16):
             return _halving(x)
@@ -127,45 +127,3 @@ def _row_sum(x: F32, v: Variant, last: bool) -> F32:
     if n <= (165 if wide else 123):
         return _halving(x)
     return _neighbours(_halving(_blocks_folded(x, 128)))
-
-
-def softmax_backward(g: Bits, y: Bits, v: Variant, last: bool) -> Bits:
-    """Array form of `softmax.softmax_backward`."""
-    with np.errstate(all="ignore"):
-        wg, wy = widen(v.dtype, g), widen(v.dtype, y)
-        p = wy * wg
-        if v.numerics == "document":
-            s = p if p.shape[-1] == 1 else _lanes64(p)[..., None]
-            return narrow(p - s * wy, v)
-        s = row_sum(p, v, last)
-        return narrow(fma(-wy, s, p) if v.arch == "dav_3510" else wy * (wg - s), v)
-
-
-def softmax(x: Bits, v: Variant, last: bool) -> Bits:
-    """Array form of `softmax.softmax`, for every dtype but DOUBLE."""
-    with np.errstate(all="ignore"):
-        wide = widen(v.dtype, x)
-        d = wide - wide.max(axis=-1, keepdims=True)
-        if v.dtype == "FLOAT16":
-            d = widen("FLOAT16", to_half(d, v.saturate))
-        e = elementary("exp", d, v)
-        return narrow(div(e, row_sum(e, v, last), flushes(v)), v)
-
-
-def log_softmax(x: Bits, v: Variant, last: bool) -> Bits:
-    """Array form of `softmax.log_softmax`, for every dtype but DOUBLE."""
-    with np.errstate(all="ignore"):
-        wide = widen(v.dtype, x)
-        seen = wide
-        if last and v.dtype in ("FLOAT", "BF16"):
-            seen = widen("FLOAT16", to_half(wide, v.saturate))
-        d = wide - seen.max(axis=-1, keepdims=True)
-        s = row_sum(elementary("exp", d, v), v, last)
-        return narrow(d - elementary("log", s, v), v)
-
-
-def log_softmax_backward(g: Bits, y: Bits, v: Variant, last: bool) -> Bits:
-    """Array form of `softmax.log_softmax_backward`."""
-    with np.errstate(all="ignore"):
-        wg = widen(v.dtype, g)
-        return narrow(wg - elementary("exp", widen(v.dtype, y), v) * row_sum(wg, v, last), v)

@@ -1,4 +1,4 @@
-"""The reference on arrays: the same steps as the scalar form, for sweeps over billions of inputs.
+"""Arithmetic on arrays with the same results as the scalar form, for sweeps over billions of inputs.
 
 Why each operation is right: FLOAT add, sub, mul and div are NumPy's float32, which is the host's IEEE arithmetic. A
 FLOAT16 step is a float32 operation rounded once more by integers, which is innocuous because 24 bits are at least 2 *
@@ -9,7 +9,6 @@ broadcast.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -17,7 +16,6 @@ import numpy as np
 from emu_kernels.assumptions import chosen
 from emu_kernels.reference.arith import Arith
 from emu_kernels.reference.formats import BF16, FLOAT, FLOAT16, FORMATS, INTEGERS, convert, saturates
-from emu_kernels.reference.selu import ALPHA, SCALE, SCALE_ALPHA
 from emu_kernels.variant import Variant
 from numpy.typing import NDArray
 
@@ -149,11 +147,6 @@ def div(a: F32, b: F32, flush: bool) -> F32:
     return flushed(flushed(a, flush) / flushed(b, flush), flush)
 
 
-def _step(native: bool, saturate: bool) -> Callable[[F32], F32]:
-    """What one arithmetic step does to its float32 result: nothing in FLOAT, a rounding in native FLOAT16."""
-    return (lambda x: widen("FLOAT16", to_half(x, saturate))) if native else (lambda x: x)
-
-
 def load(bits: Bits, v: Variant) -> F32:
     """Bring patterns of `v.dtype`, or its integers, into the compute format, as FLOAT values."""
     if v.dtype == "INT8":
@@ -163,93 +156,12 @@ def load(bits: Bits, v: Variant) -> F32:
     if v.arch == "dav_3510" and v.numerics == "device":
         # Exact up to 2**24; beyond, FLOAT16 overflows in any case: one rounding.
         return widen("FLOAT16", to_half(bits.astype(np.float32), v.saturate))
-    return _from_int32(bits, v)
+    return from_int32(bits, v)
 
 
-def _from_int32(bits: Bits, v: Variant) -> F32:
+def from_int32(bits: Bits, v: Variant) -> F32:
     nearest = bits.astype(np.float32)
     if chosen(v.assume, "s32_f32_mode") == "rint":
         return nearest
     beyond = np.abs(nearest.astype(np.float64)) > np.abs(bits.astype(np.float64))
     return np.where(beyond, np.nextafter(nearest, np.float32(0)), nearest)
-
-
-def native_half(flow: str, v: Variant) -> bool:
-    """Whether the flow's steps round to FLOAT16 one by one."""
-    return flow == "selu_backward" and v.arch != "dav_3510" and v.dtype in ("FLOAT16", "INT8") and v.numerics == "device"
-
-
-def selu_backward(g: Bits, y: Bits, v: Variant) -> Bits:
-    """Array form of `selu.selu_backward`; patterns (or integers) of `v.dtype` in and out."""
-    document = v.numerics == "document"
-    native = native_half("selu_backward", v)
-    step = _step(native, v.saturate)
-    with np.errstate(all="ignore"):
-        wg, wy = load(g, v), load(y, v)
-        scale, scale_alpha = step(np.atleast_1d(const(SCALE))), step(np.atleast_1d(const(SCALE_ALPHA)))
-        if document:
-            out = np.where(wy < 0, wg * (wy / const(SCALE) + const(ALPHA)), wg)
-        else:
-            b, c = step(wg * step(wy + scale_alpha)), step(wg * scale)
-            if v.arch == "dav_3510":
-                out = np.where(wy <= 0, b, c)
-            else:
-                zero = np.float32(0)
-                out = step(np.where(wy < 0, zero, c) + np.where(wy < 0, b, zero))
-        if v.dtype not in ("INT8", "INT32"):
-            return narrow(out, v)
-        if v.arch == "dav_3510" and not document:
-            return to_integer(widen("FLOAT16", to_half(out, v.saturate)), v, rint=True)
-        return to_integer(out, v, rint=False)
-
-
-@cache
-def factors(v: Variant) -> F32:
-    """The factors of all 65,536 patterns of a 16-bit dtype: a sweep asks for each of them 65,536 times."""
-    return _factor(widen(v.dtype, np.arange(1 << 16, dtype=np.uint16)), v)
-
-
-def _factor(x: F32, v: Variant) -> F32:
-    """Array form of `log_sigmoid.factor`, of widened values."""
-    one = np.float32(1)
-    if v.numerics == "document":
-        return div(np.ones_like(x), one + elementary("exp", x, v, flush=False), flush=False)
-    if v.arch in ("dav_1001", "dav_2002"):
-        return elementary("exp", -elementary("log", elementary("exp", x, v) + one, v), v)
-    e = elementary("exp", -np.abs(x), v)
-    if v.arch == "dav_3510":
-        return div(np.where(x < 0, one, e), e + one, flushes(v))
-    z = div(e, e + one, flushes(v))
-    out: F32 = np.where(x < 0, one - z, z)
-    return out
-
-
-def log_sigmoid_backward(g: Bits, x: Bits, v: Variant) -> Bits:
-    """Array form of `log_sigmoid.log_sigmoid_backward`; 16-bit dtypes use a table of factors."""
-    with np.errstate(all="ignore"):
-        # The factor does not depend on the overflow mode: share the table.
-        f = _factor(widen(v.dtype, x), v) if v.dtype == "FLOAT" else factors(v._replace(saturate=False))[x]
-        return narrow(f * widen(v.dtype, g), v)
-
-
-def selu(x: Bits, v: Variant) -> Bits:
-    """Array form of `selu.selu`."""
-    one, zero, scale, scale_alpha = np.float32(1), np.float32(0), const(SCALE), const(SCALE_ALPHA)
-    with np.errstate(all="ignore"):
-        if v.dtype not in ("INT8", "INT32"):
-            wide = widen(v.dtype, x)
-            return narrow(np.where(wide > 0, scale * wide, scale_alpha * (elementary("exp", wide, v) - one)), v)
-        wide = x.astype(np.float32) if v.dtype == "INT8" else _from_int32(x, v)
-        n = scale_alpha * (elementary("exp", np.minimum(wide, zero), v) - one)
-        p = scale * np.maximum(wide, zero)
-        if v.dtype == "INT32":
-            return to_integer(n + p, v, rint=v.arch == "dav_3510")
-        return to_integer(np.ceil(n) + p, v, rint=False, dtype="INT32").astype(np.int8)
-
-
-def log_sigmoid(x: Bits, v: Variant) -> Bits:
-    """Array form of `log_sigmoid.log_sigmoid`."""
-    with np.errstate(all="ignore"):
-        wide = widen(v.dtype, x)
-        log = elementary("log1p", elementary("exp", -np.abs(wide), v), v)
-        return narrow(np.where(wide <= 0, wide - log, -log), v)

@@ -1,4 +1,4 @@
-"""Selu and its gradient, one value at a time.
+"""The gradient of Selu, one value at a time.
 
 The document of aclnnSeluBackward, with E the loss, x the input and y the output of Selu:
 
@@ -11,19 +11,18 @@ Each line names its step.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
+from emu_kernels.reference import arrays
 from emu_kernels.reference.arith import Arith, Trace
-from emu_kernels.reference.formats import FLOAT, FLOAT16, FORMATS
+from emu_kernels.reference.arrays import F32, Bits
+from emu_kernels.reference.formats import FLOAT, FLOAT16
+from emu_kernels.reference.operands import narrow, signed, widen
+from emu_kernels.reference.operators.selu import SCALE, SCALE_ALPHA
 from emu_kernels.variant import Variant
 
-SCALE = "1.0507009873554804934193349852946"
-SCALE_ALPHA = "1.7580993408473768599402175208123"  # scale * alpha
 ALPHA = "1.6732632423543772848170429916717"
-
-
-def _signed(dtype: str, bits: int) -> int:
-    """Read an INT8 or INT32 argument: either a Python integer or its two's complement pattern."""
-    width = {"INT8": 8, "INT32": 32}[dtype]
-    return (bits + (1 << (width - 1))) % (1 << width) - (1 << (width - 1))
 
 
 def _gradient_3510(f: Arith, g: int, y: int) -> int:
@@ -63,19 +62,16 @@ def _gradient_document(f: Arith, g: int, y: int) -> int:
     return f.mul(g, e, "out = g * e")
 
 
-def _narrow(f: Arith, bits: int, v: Variant, name: str) -> int:
-    """Round a result in FLOAT to the dtype of the operator, with the stream's overflow mode."""
-    if v.dtype == f.fmt.name:
-        return bits
-    out = Arith(FORMATS[v.dtype], v, f.trace)
-    return out.from_format(f.fmt, bits, name)
+def native_half(v: Variant) -> bool:
+    """Whether the flow's steps round to FLOAT16 one by one."""
+    return v.arch != "dav_3510" and v.dtype in ("FLOAT16", "INT8") and v.numerics == "device"
 
 
 def _widen(f: Arith, v: Variant, bits: int, name: str) -> int:
     """Bring an argument into the compute format: floats exactly, INT8 and INT32 as the architecture does."""
     if v.dtype not in ("INT8", "INT32"):
-        return f.from_format(FORMATS[v.dtype], bits, name)
-    value = _signed(v.dtype, bits)
+        return widen(f, v, bits, name)
+    value = signed(v.dtype, bits)
     through_half = v.dtype == "INT8" or v.arch == "dav_3510"
     if f.fmt is FLOAT and through_half and v.numerics == "device":
         half = Arith(FLOAT16, v, f.trace).from_int(value, f"{name}16 = {v.dtype} to FLOAT16")
@@ -90,13 +86,12 @@ def selu_backward(g: int, y: int, v: Variant, trace: Trace | None = None) -> int
     branch and is lost; a NaN or infinity in g propagates, save where FLOAT16 or BF16 saturates. Traces every step.
     """
     document = v.numerics == "document"
-    native = v.arch != "dav_3510" and v.dtype in ("FLOAT16", "INT8") and not document
-    f = Arith(FLOAT16 if native else FLOAT, v, trace, flush=False if document else None)
+    f = Arith(FLOAT16 if native_half(v) else FLOAT, v, trace, flush=False if document else None)
     wide_g, wide_y = _widen(f, v, g, "g"), _widen(f, v, y, "y")
     flow = _gradient_document if document else _gradient_3510 if v.arch == "dav_3510" else _gradient
     out = flow(f, wide_g, wide_y)
     if v.dtype not in ("INT8", "INT32"):
-        return _narrow(f, out, v, f"gradInput = RINT to {v.dtype}")
+        return narrow(f, v, out, "gradInput")
     if document:
         return f.to_int(out, v.dtype, "gradInput = TRUNC", "TRUNC")
     if v.arch == "dav_3510":
@@ -105,37 +100,29 @@ def selu_backward(g: int, y: int, v: Variant, trace: Trace | None = None) -> int
     return f.to_int(out, v.dtype, "gradInput = TRUNC")
 
 
-def selu(x: int, v: Variant, trace: Trace | None = None) -> int:
-    """Return the forward result for one value: S * x above zero, else SA * (exp(x) - 1), in FLOAT, narrowed once.
-
-    A NaN gives NaN (+0 where the dtype saturates); -0.0 gives +0.0. INT32 adds the negative and the positive part and
-    narrows by the architecture's rule. INT8 rounds the negative part up to an integer, truncates the sum and keeps
-    its low 8 bits.
-    """
-    f = Arith(FLOAT, v, trace)
-    scale, scale_alpha, one = f.const(SCALE), f.const(SCALE_ALPHA), f.const("1")
-    if v.dtype in ("INT8", "INT32"):
-        return _selu_integer(f, x, v)
-    wide = f.from_format(FORMATS[v.dtype], x, "x")
-    if f.lt(0, wide):
-        out = f.mul(scale, wide, "y = S * x")
-    else:
-        e = f.sub(f.exp(wide, "e = exp(x)"), one, "e - 1")
-        out = f.mul(scale_alpha, e, "y = SA * (e - 1)")
-    return _narrow(f, out, v, f"out = RINT to {v.dtype}")
+def _step(native: bool, saturate: bool) -> Callable[[F32], F32]:
+    """What one arithmetic step does to its float32 result: nothing in FLOAT, a rounding in native FLOAT16."""
+    return (lambda x: arrays.widen("FLOAT16", arrays.to_half(x, saturate))) if native else (lambda x: x)
 
 
-def _selu_integer(f: Arith, x: int, v: Variant) -> int:
-    value = _signed(v.dtype, x)
-    if v.dtype == "INT8":
-        half = Arith(FLOAT16, v, f.trace).from_int(value, "x16 = INT8 to FLOAT16")
-        wide = f.from_format(FLOAT16, half, "x")
-    else:
-        wide = f.from_int(value, "x")
-    e = f.sub(f.exp(f.min(wide, 0), "e = exp(min(x, 0))"), f.const("1"), "e - 1")
-    n = f.mul(f.const(SCALE_ALPHA), e, "n = SA * (e - 1)")
-    p = f.mul(f.const(SCALE), f.max(wide, 0), "p = S * max(x, 0)")
-    if v.dtype == "INT32":
-        return f.to_int(f.add(n, p, "n + p"), v.dtype, "out")
-    total = f.to_int(f.add(f.ceil(n, "ceil(n)"), p, "ceil(n) + p"), "INT32", "TRUNC", "TRUNC")
-    return _signed("INT8", total)
+def selu_backward_array(g: Bits, y: Bits, v: Variant) -> Bits:
+    """As :func:`selu_backward`; patterns (or integers) of `v.dtype` in and out."""
+    document = v.numerics == "document"
+    step = _step(native_half(v), v.saturate)
+    with np.errstate(all="ignore"):
+        wg, wy = arrays.load(g, v), arrays.load(y, v)
+        scale, scale_alpha = step(np.atleast_1d(arrays.const(SCALE))), step(np.atleast_1d(arrays.const(SCALE_ALPHA)))
+        if document:
+            out = np.where(wy < 0, wg * (wy / arrays.const(SCALE) + arrays.const(ALPHA)), wg)
+        else:
+            b, c = step(wg * step(wy + scale_alpha)), step(wg * scale)
+            if v.arch == "dav_3510":
+                out = np.where(wy <= 0, b, c)
+            else:
+                zero = np.float32(0)
+                out = step(np.where(wy < 0, zero, c) + np.where(wy < 0, b, zero))
+        if v.dtype not in ("INT8", "INT32"):
+            return arrays.narrow(out, v)
+        if v.arch == "dav_3510" and not document:
+            return arrays.to_integer(arrays.widen("FLOAT16", arrays.to_half(out, v.saturate)), v, rint=True)
+        return arrays.to_integer(out, v, rint=False)

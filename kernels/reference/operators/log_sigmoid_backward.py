@@ -1,4 +1,4 @@
-"""LogSigmoid and its gradient, one value at a time, in FLOAT with one rounding per step.
+"""The gradient of LogSigmoid, one value at a time, in FLOAT with one rounding per step.
 
 The document of aclnnLogSigmoidBackward, with x the input:
 
@@ -11,8 +11,14 @@ bits differ between them.
 
 from __future__ import annotations
 
+from functools import cache
+
+import numpy as np
+from emu_kernels.reference import arrays
 from emu_kernels.reference.arith import Arith, Trace
-from emu_kernels.reference.formats import FLOAT, FORMATS
+from emu_kernels.reference.arrays import F32, Bits
+from emu_kernels.reference.formats import FLOAT
+from emu_kernels.reference.operands import narrow, widen
 from emu_kernels.variant import Variant
 
 
@@ -72,7 +78,7 @@ def factor(x: int, v: Variant, trace: Trace | None = None) -> int:
     """Return the factor of g, a FLOAT pattern, for one x of `v.dtype`. NaN gives NaN, +inf +0, -inf 1."""
     document = v.numerics == "document"
     f = Arith(FLOAT, v, trace, flush=False if document else None)
-    wide = f.from_format(FORMATS[v.dtype], x, "x")
+    wide = widen(f, v, x, "x")
     return (_factor_document if document else FACTORS[v.arch])(f, wide)
 
 
@@ -85,28 +91,34 @@ def log_sigmoid_backward(g: int, x: int, v: Variant, trace: Trace | None = None)
     """
     f = Arith(FLOAT, v, trace)
     scale = factor(x, v, trace)
-    out = f.mul(scale, f.from_format(FORMATS[v.dtype], g, "g"), "out = f * g")
-    return _narrow(f, out, v, "gradInput")
+    out = f.mul(scale, widen(f, v, g, "g"), "out = f * g")
+    return narrow(f, v, out, "gradInput")
 
 
-def log_sigmoid(x: int, v: Variant, trace: Trace | None = None) -> int:
-    """LogSigmoid(x) = log(1 / (1 + e**-x)), which is -log(1 + e**-x) and also x - log(1 + e**x).
-
-    Return the forward result: x - log1p(exp(x)) up to 0, -log1p(exp(-x)) above and for NaN, narrowed once.
-
-    +inf gives -0.0, -inf gives -inf (the largest negative value where the dtype saturates), NaN gives NaN (there +0).
-    """
-    f = Arith(FLOAT, v, trace)
-    wide = f.from_format(FORMATS[v.dtype], x, "x")
-    if f.le(wide, 0):
-        out = f.sub(wide, f.log1p(f.exp(wide, "e = exp(x)"), "l = log1p(e)"), "y = x - l")
-    else:
-        log = f.log1p(f.exp(f.neg(wide), "e = exp(-x)"), "l = log1p(e)")
-        out = f.note("y = -l", f.neg(log))
-    return _narrow(f, out, v, "out")
+@cache
+def factors(v: Variant) -> F32:
+    """The factors of all 65,536 patterns of a 16-bit dtype: a sweep asks for each of them 65,536 times."""
+    return _factor(arrays.widen(v.dtype, np.arange(1 << 16, dtype=np.uint16)), v)
 
 
-def _narrow(f: Arith, bits: int, v: Variant, name: str) -> int:
-    """Round a FLOAT result to the dtype of the operator, with the stream's overflow mode."""
-    out = Arith(FORMATS[v.dtype], v, f.trace)
-    return out.from_format(FLOAT, bits, f"{name} = RINT to {v.dtype}" if v.dtype != "FLOAT" else None)
+def _factor(x: F32, v: Variant) -> F32:
+    """Array form of `factor`, of widened values."""
+    one = np.float32(1)
+    if v.numerics == "document":
+        return arrays.div(np.ones_like(x), one + arrays.elementary("exp", x, v, flush=False), flush=False)
+    if v.arch in ("dav_1001", "dav_2002"):
+        return arrays.elementary("exp", -arrays.elementary("log", arrays.elementary("exp", x, v) + one, v), v)
+    e = arrays.elementary("exp", -np.abs(x), v)
+    if v.arch == "dav_3510":
+        return arrays.div(np.where(x < 0, one, e), e + one, arrays.flushes(v))
+    z = arrays.div(e, e + one, arrays.flushes(v))
+    out: F32 = np.where(x < 0, one - z, z)
+    return out
+
+
+def log_sigmoid_backward_array(g: Bits, x: Bits, v: Variant) -> Bits:
+    """As :func:`log_sigmoid_backward`; 16-bit dtypes use a table of factors."""
+    with np.errstate(all="ignore"):
+        # The factor does not depend on the overflow mode: share the table.
+        f = _factor(arrays.widen(v.dtype, x), v) if v.dtype == "FLOAT" else factors(v._replace(saturate=False))[x]
+        return arrays.narrow(f * arrays.widen(v.dtype, g), v)
