@@ -90,7 +90,8 @@ def _from_plan(flow: str, plan: Plan) -> Kernel:
         from . import loops
 
         name = _kernel_name(flow, plan.key)
-        return loops.elementwise(name, (plan.host or plan.tile)(), plan.inputs, plan.output, plan.table is not None), GRAIN
+        tile = (plan.host or plan.tile)()
+        return loops.elementwise(name, tile, plan.inputs, plan.output, plan.table is not None, plan.direct), GRAIN
 
     def aux() -> tuple[tuple[int, ...], Any]:
         if plan.table is None:

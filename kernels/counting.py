@@ -174,7 +174,6 @@ class _Elementary:
     def __init__(self, flush: bool) -> None:
         self.exp, self.log, self.log1p, self.tanh, self.div = map(_instruction, ("exp", "log", "log1p", "tanh", "div"))
         self.exp_tile = lambda x, n: node("exp", x)
-        self.exp_minus_magnitude = lambda out, x, n: node("exp", node("neg", node("fabs32", Value(("load", x)))))
 
 
 class _Bits(SimpleNamespace):

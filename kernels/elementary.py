@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from .bits import bits_of_f32, bits_of_f64, constant, f32_of_bits, f64_of_bits, fabs32, fabs64, fma64, inline, load, scratch, store
-from .lanes import minus_magnitude
 
 F = np.float32
 D = np.float64
@@ -274,12 +273,11 @@ def exp_tile_flush(x, n):  # type: ignore[no-untyped-def]
 
 
 class Elementary:
-    """The functions of one subnormal rule: exp, log, log1p, tanh (FLOAT -> FLOAT), div; exp and exp(-|x|) over a tile."""
+    """The functions of one subnormal rule: exp, log, log1p, tanh (FLOAT -> FLOAT), div; exp over a tile."""
 
     def __init__(self, flush: bool) -> None:
         self.exp = exp32_flush if flush else exp32
         self.exp_tile = exp_tile_flush if flush else exp_tile
-        self.exp_minus_magnitude = minus_magnitude("exp_again_flushed" if flush else "exp_again", self.exp_tile)
         self.log = log32_flush if flush else log32
         self.log1p = _flushed1(log1p32) if flush else log1p32
         self.tanh = _flushed1(tanh32) if flush else tanh32

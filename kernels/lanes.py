@@ -1,4 +1,4 @@
-"""exp(-|x|) of FLOAT on eight lanes at a time, without DOUBLE: faster, and it knows where it cannot tell.
+"""LogSigmoidBackward of FLOAT on eight lanes at a time, its exp(-|x|) without DOUBLE: faster, and it knows where it cannot tell.
 
 The estimate is a sum of two FLOAT, s + low. Where both ends of its error interval round to the same FLOAT, that is exp,
 correctly rounded; elsewhere exp is computed again in DOUBLE. With x = (8k + j) * ln2/8 + r, |r| <= ln2/16,
@@ -13,16 +13,15 @@ The error bound was measured at every x of [LIMIT, 0]; the tests compare the out
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 
-from .bits import fabs32, inline, intrinsic, load, store
-from .loops import body_of
-from .machine import cgutils, no_inline
+from .bits import address, inline, intrinsic, scratch
+from .machine import cgutils
 
 LANES = 8
 _I32 = ir.IntType(32)
@@ -76,6 +75,9 @@ class Lanes:
     def __mul__(self, other: Lanes) -> Lanes:
         return self._of(self.builder.fmul(self.value, other.value))
 
+    def __truediv__(self, other: Lanes) -> Lanes:
+        return self._of(self.builder.fdiv(self.value, other.value))
+
     def fma(self, factor: Lanes, term: Lanes) -> Lanes:
         """self * factor + term, rounded once."""
         kind = ir.FunctionType(_FLOATS, [_FLOATS] * 3)
@@ -85,10 +87,14 @@ class Lanes:
     def bits(self) -> Any:
         return self.builder.bitcast(self.value, _INTS)
 
+    def if_sign(self, then: Lanes, other: Lanes) -> Lanes:
+        """`then` where the sign bit of self is set, `other` elsewhere."""
+        negative = self.builder.icmp_signed("<", self.bits(), ir.Constant(_INTS, None))
+        return self._of(self.builder.select(negative, then.value, other.value))
+
     def entry(self, index: Any) -> Lanes:
-        """Lane i becomes lane index[i] % 8 of self. LLVM makes one permutation of this where the CPU has it."""
+        """Lane i becomes lane index[i] of self, index[i] < LANES. LLVM makes one permutation of this where the CPU has it."""
         b = self.builder
-        index = b.and_(index, _constant(b, INDEX).bits())
         value = ir.Constant(_FLOATS, ir.Undefined)
         for lane in range(LANES):
             at = ir.Constant(_I32, lane)
@@ -96,32 +102,47 @@ class Lanes:
         return self._of(value)
 
 
-def _constant(builder: Any, values: float | Sequence[float]) -> Lanes:
-    """Constant lanes. Of weak linkage, as bits.constant explains."""
-    lanes = list(values) if isinstance(values, Sequence) else [values] * LANES
-    name = "emu_lanes_" + "_".join(v.hex() for v in dict.fromkeys(lanes)).replace("-", "m").replace("+", "p").replace(".", "_")
-    where = builder.module.globals.get(name)
-    if where is None:
-        where = ir.GlobalVariable(builder.module, _FLOATS, name)
-        where.initializer = ir.Constant(_FLOATS, lanes)
-        where.linkage, where.global_constant, where.align = "weak", True, 32
-    return Lanes(builder, builder.load(where, typ=_FLOATS, align=32))
+class _Constants:
+    """Constants as lanes, loaded before a loop and kept in registers in it.
+
+    LLVM would load them before the outermost loop, keep all of them for all loops, and so fetch most from the stack in every round. It
+    does not see through an empty piece of assembly.
+    """
+
+    def __init__(self, builder: Any, values: Sequence[float | tuple[float, ...]]) -> None:
+        self.builder = builder
+        self._lanes = {value: self._load(value) for value in values}
+
+    def _load(self, value: float | tuple[float, ...]) -> Any:
+        builder = self.builder
+        lanes = value if isinstance(value, tuple) else (value,) * LANES
+        name = "emu_lanes_" + "_".join(v.hex() for v in dict.fromkeys(lanes)).replace("-", "m").replace("+", "p").replace(".", "_")
+        where = builder.module.globals.get(name)
+        if where is None:
+            where = ir.GlobalVariable(builder.module, _FLOATS, name)
+            where.initializer = ir.Constant(_FLOATS, lanes)
+            where.linkage, where.global_constant, where.align = "internal", True, 32
+        hidden = builder.asm(ir.FunctionType(where.type, [where.type]), "", "=r,0", [where], True)
+        return builder.load(hidden, typ=_FLOATS, align=32)
+
+    def __call__(self, value: float | tuple[float, ...]) -> Lanes:
+        return Lanes(self.builder, self._lanes[value])
 
 
-def _exp(x: Lanes) -> tuple[Lanes, Lanes]:
-    """Two FLOAT between which exp(x) lies for LIMIT <= x <= 0; a NaN gives two NaNs."""
+def _reduce(x: Lanes, c: _Constants) -> tuple[Lanes, Lanes, Lanes]:
+    """(r, head, rest) of LIMIT <= x <= 0: head = 2^k * H[j], rest is the logarithm that joins r."""
     b = x.builder
-
-    def c(value: float | Sequence[float]) -> Lanes:
-        return _constant(b, value)
-
     t = x.fma(c(PER_LN2), c(MAGIC))
-    n, index = t - c(MAGIC), t.bits()
+    n, index = t - c(MAGIC), b.and_(t.bits(), c(INDEX).bits())
     r = n.fma(c(-C1), x)
     # 2^k * H[j]. The shift moves k to the exponent and j into the fraction: H_LESS_J has it subtracted.
-    scale = b.shl(index, ir.Constant(_INTS, [20] * LANES))
+    scale = b.shl(t.bits(), ir.Constant(_INTS, [20] * LANES))
     head = Lanes(b, b.bitcast(b.add(c(H_LESS_J).entry(index).bits(), scale), _FLOATS))
-    rest = n.fma(c(-C2), c(D).entry(index))
+    return r, head, n.fma(c(-C2), c(D).entry(index))
+
+
+def _exp(r: Lanes, head: Lanes, rest: Lanes, c: _Constants) -> tuple[Lanes, Lanes]:
+    """Two FLOAT between which exp(x) lies; NaNs give two NaNs."""
     half = r * c(0.5)
     h = half.fma(r, r)
     hl = half.fma(r, r - h)
@@ -131,50 +152,112 @@ def _exp(x: Lanes) -> tuple[Lanes, Lanes]:
     return s + low, s + head.fma(c(-WIDTH), low)
 
 
+class _Memory:
+    """An array of FLOAT at an address while code is generated, taken by eight."""
+
+    def __init__(self, builder: Any, address: Any) -> None:
+        self.builder, self.address = builder, builder.bitcast(address, _FLOATS.as_pointer())
+
+    def _at(self, index: Any) -> Any:
+        return self.builder.gep(self.address, [index], source_etype=_FLOATS)
+
+    def __getitem__(self, index: Any) -> Lanes:
+        return Lanes(self.builder, self.builder.load(self._at(index), align=4, typ=_FLOATS))
+
+    def put(self, index: Any, lanes: Lanes, stream: bool = False) -> None:
+        stored = self.builder.store(lanes.value, self._at(index), align=32 if stream else 4)
+        if stream:
+            stored.set_metadata("nontemporal", self.builder.module.add_metadata([ir.Constant(_I32, 1)]))
+
+
+def _groups(builder: Any, n: Any) -> Any:
+    return builder.lshr(n, ir.Constant(n.type, LANES.bit_length() - 1))
+
+
 @intrinsic
-def exp_lanes(typingctx: Any, out: Any, x: Any, n: Any) -> Any:
-    """out[i] = exp(-|x[i]|) for i < n, a multiple of LANES; not 0 if one may be wrong: too near a tie, below LIMIT or NaN."""
+def exp_lanes(typingctx: Any, out: Any, x: Any, heads: Any, rests: Any, n: Any) -> Any:
+    """out[i] = exp(-|x[i]|) for i < n, a multiple of LANES; heads and rests are scratch memory of n FLOAT.
+
+    Not 0 if one may be wrong: too near a tie, below LIMIT or NaN. Two loops: the core keeps the results of all operations between the
+    first and the last unfinished one, and of two short chains of dependent operations these are fewer than of a long one.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         b, none = builder, ir.Constant(_INTS, None)
-        to, source = (b.bitcast(p, _FLOATS.as_pointer()) for p in args[:2])
+        to, source, heads, rests = (_Memory(b, p) for p in args[:4])
         doubtful = cgutils.alloca_once_value(b, none)
         smallest = cgutils.alloca_once_value(b, ir.Constant(_FLOATS, None))
-        with cgutils.for_range(b, b.lshr(args[2], ir.Constant(args[2].type, LANES.bit_length() - 1))) as loop:
-            x = Lanes(b, b.load(b.gep(source, [loop.index], source_etype=_FLOATS), align=4, typ=_FLOATS))
-            x = Lanes(b, b.bitcast(b.or_(x.bits(), _constant(b, SIGN).bits()), _FLOATS))
-            high, low = _exp(x)
-            b.store(high.value, b.gep(to, [loop.index], source_etype=_FLOATS), align=4)
-            differ = b.sext(b.fcmp_unordered("!=", high.value, low.value), _INTS)
-            b.store(b.or_(b.load(doubtful, typ=_INTS), differ), doubtful)
+        c = _Constants(b, (SIGN, PER_LN2, MAGIC, -C1, -C2, H_LESS_J, D, INDEX))
+        with cgutils.for_range(b, _groups(b, args[4])) as loop:
+            x = Lanes(b, b.bitcast(b.or_(source[loop.index].bits(), c(SIGN).bits()), _FLOATS))
+            for memory, lanes in zip((to, heads, rests), _reduce(x, c), strict=True):
+                memory.put(loop.index, lanes)
             least = b.load(smallest, typ=_FLOATS)
             b.store(b.select(b.fcmp_ordered("<", least, x.value), least, x.value), smallest)
-        far = b.fcmp_unordered("<", b.load(smallest, typ=_FLOATS), _constant(b, LIMIT).value)
+        c = _Constants(b, (0.5, P5, P4, P3, -WIDTH))
+        with cgutils.for_range(b, _groups(b, args[4])) as loop:
+            high, low = _exp(to[loop.index], heads[loop.index], rests[loop.index], c)
+            to.put(loop.index, high)
+            differ = b.sext(b.fcmp_unordered("!=", high.value, low.value), _INTS)
+            b.store(b.or_(b.load(doubtful, typ=_INTS), differ), doubtful)
+        far = b.fcmp_unordered("<", b.load(smallest, typ=_FLOATS), _Constants(b, (LIMIT,))(LIMIT).value)
         wrong = b.icmp_signed("!=", b.or_(b.load(doubtful, typ=_INTS), b.sext(far, _INTS)), none)
         return b.zext(b.bitcast(wrong, ir.IntType(LANES)), ir.IntType(64))
 
-    return types.int64(types.voidptr, types.voidptr, types.int64), codegen
+    return types.int64(*[types.voidptr] * 4, types.int64), codegen
 
 
-def minus_magnitude(name: str, exp_tile: Any) -> Any:
-    """tile(out, x, n): out[i] = exp(-|x[i]|), FLOAT, correctly rounded; out and x do not overlap.
+def _z(e: Lanes, x: Lanes, one: Lanes) -> Lanes:
+    z = e / (e + one)
+    return x.if_sign(one - z, z)
 
-    exp_tile(x, n) does it in place in DOUBLE. It is needed for one tile of 128 in 55, and where something is below LIMIT or
-    NaN. `name` is unique, as loops.body_of explains.
+
+def _select(e: Lanes, x: Lanes, one: Lanes) -> Lanes:
+    return x.if_sign(one, e) / (e + one)
+
+
+#: f(x) of e = exp(-|x|).
+STEPS: dict[str, Callable[[Lanes, Lanes, Lanes], Lanes]] = {"z": _z, "select": _select}
+
+
+def _times(steps: str, stream: bool) -> Any:
+    """times(out, e, x, g, n): out[i] = f(x[i]) * g[i] for i < n, a multiple of LANES; `out` may be x or g.
+
+    With `stream`, out is 32-byte aligned and the stores bypass the caches.
     """
-    get, put = load["f32"], store["f32"]
 
-    def by_double(out, x, n):  # type: ignore[no-untyped-def]
-        no_inline()  # it would take the registers of the fast loop
-        for i in range(n):
-            put(out, i, -fabs32(get(x, i)))
-        exp_tile(out, n)
+    def typed(typingctx: Any, out: Any, e: Any, x: Any, g: Any, n: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            out, e, x, g = (_Memory(builder, p) for p in args[:4])
+            one = _Constants(builder, (1.0,))(1.0)
+            with cgutils.for_range(builder, _groups(builder, args[4])) as loop:
+                i = loop.index
+                out.put(i, STEPS[steps](e[i], x[i], one) * g[i], stream)
+            return context.get_dummy_value()
 
-    again = body_of(name, by_double)
+        return types.void(*[types.voidptr] * 4, types.int64), codegen
+
+    typed.__name__ = f"times_{steps}_{stream}"
+    return intrinsic(typed)
+
+
+def factor_times(steps: str, again: Any, most: int) -> Any:
+    """tile(out, g, x, n, stream): out[i] = f(x[i]) * g[i] for n <= most, a multiple of LANES; `steps` of STEPS.
+
+    `again(e, x, n)` gives the exp(-|x|) that exp_lanes cannot settle: one tile of 128 in 55, and where something is below LIMIT or NaN.
+    Where subnormals are flushed, `again` does it: f is not subnormal if e is not.
+    """
+    here, past = _times(steps, False), _times(steps, True)
+    memory, heads, rests = scratch(4 * most), scratch(4 * most), scratch(4 * most)
 
     @inline
-    def tile(out, x, n):  # type: ignore[no-untyped-def]
-        if n & (LANES - 1) != 0 or exp_lanes(out, x, n) != 0:
-            again(out, x, n)
+    def tile(out, g, x, n, stream):  # type: ignore[no-untyped-def]
+        e = memory()
+        if exp_lanes(e, x, heads(), rests(), n) != 0:
+            again(e, x, n)
+        if stream and address(out) & 63 == 0:
+            past(out, e, x, g, n)
+        else:
+            here(out, e, x, g, n)
 
     return tile

@@ -62,11 +62,11 @@ def guarded(body: Any) -> Any:
     return kernel
 
 
-def elementwise(name: str, tile: Any, inputs: tuple[str, ...], output: str, table: bool) -> Any:
+def elementwise(name: str, tile: Any, inputs: tuple[str, ...], output: str, table: bool, direct: bool) -> Any:
     """The Python function of an elementwise kernel of one or two inputs.
 
-    tile(out, in0[, in1], table, n) computes n elements; args = [out, in0[, in1][, table], whole]. whole: 0, or the bytes of
-    the result that this call computes a part of.
+    tile(out, in0[, in1], table, n) computes n elements, or, of two inputs, tile(out, in0, in1, table, n, stream) into the tensor itself
+    (`direct`); args = [out, in0[, in1][, table], whole]. whole: 0, or the bytes of the result that this call computes a part of.
     """
     size = FORMATS[output].size
     size0, size1 = FORMATS[inputs[0]].size, FORMATS[inputs[-1]].size
@@ -84,26 +84,33 @@ def elementwise(name: str, tile: Any, inputs: tuple[str, ...], output: str, tabl
         return min(n, left)
 
     if len(inputs) == 2:
+        if direct:
+            put_tile = tile
+        else:
+
+            @inline
+            def put_tile(out, p0, p1, aux, n, stream):  # type: ignore[no-untyped-def]
+                buffer = tile_memory()
+                tile(buffer, p0, p1, aux, n)
+                copy_tile(out, buffer, n * size, stream)
 
         def body(args, start, stop):  # type: ignore[no-untyped-def]
             no_inline()
             out, in0, in1, aux = pointer(args[0]), pointer(args[1]), pointer(args[2]), pointer(args[table_at])
-            buffer = tile_memory()
             whole = args[whole_at]
             stream = max(whole, (stop - start) * size) >= STREAM_BYTES
             i = start
             while i < stop:
                 n = tile_length(out, i, stop - i)
-                p0, p1 = offset(in0, i * size0), offset(in1, i * size1)
+                to, p0, p1 = offset(out, i * size), offset(in0, i * size0), offset(in1, i * size1)
                 if stream and ahead > 0:
                     for line in range(0, TILE_BYTES, 64):
                         prefetch(p0, ahead + line)
                         prefetch(p1, ahead + line)
                 if n == full:
-                    tile(buffer, p0, p1, aux, full)
+                    put_tile(to, p0, p1, aux, full, stream)
                 else:
-                    tile(buffer, p0, p1, aux, n)
-                copy_tile(offset(out, i * size), buffer, n * size, stream)
+                    put_tile(to, p0, p1, aux, n, stream)
                 i += n
             if stream and whole == 0:
                 store_fence()

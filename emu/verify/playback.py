@@ -93,17 +93,6 @@ def _constant(value: float, kind: str = "f64") -> Callable[[], Value]:
     return lambda: convert(kind, value)
 
 
-def _minus_magnitude(name: str, exp_tile: Any) -> Any:
-    get, put = memory.load("f32"), memory.store("f32")
-
-    def exp_minus_magnitude(out: Pointer, x: Pointer, n: int) -> None:
-        for i in range(n):
-            put(out, i, -_magnitude(get(x, i)))
-        exp_tile(out, n)
-
-    return exp_minus_magnitude
-
-
 def _refuse(*args: Any) -> Any:
     raise PlaybackError("the kernel uses vectors written out by hand that have no plain form here")
 
@@ -132,7 +121,6 @@ _STAND_INS: dict[str, dict[str, Any]] = {
         "converts_half": lambda: True, "no_inline": _nothing, "prefetch": _nothing, "store_fence": _nothing, "float_mode_enter": _nothing,
         "float_mode_leave": _nothing,
     },
-    "lanes": {"minus_magnitude": _minus_magnitude},
     "vectors": {"add64": memory.add64, "fill64": memory.fill64, "sum_pairs": memory.sum_pairs, "copy_line": _refuse,
                 "stream_line": _refuse},
     "loops": {"TILE_BYTES": 512, "STREAM_BYTES": 1 << 62, "body_of": _unchanged, "guarded": _same, "copy_tile": _copy_tile},
@@ -221,7 +209,7 @@ def elementwise(package: str, family: str, flow: str, v: Variant, inputs: Sequen
     def body() -> None:
         plan = getattr(_module(package, f"flows.{family}"), flow)(v)
         tensors = [_tensor(f"in{k}", d, [bits]) for k, (d, bits) in enumerate(zip(plan.inputs, inputs, strict=True))]
-        tile = _quietly(plan.host or plan.tile)
+        tile = _quietly(plan.tile if plan.direct else plan.host or plan.tile)
         tile(_tensor("out", plan.output, [0]), *tensors, _table(plan), 1)
 
     return _run(body)

@@ -19,6 +19,8 @@ class Plan(NamedTuple):
     table: None, or makes the Plan of a kernel that fills a table of 65,536 FLOAT from all 16-bit patterns; the table's
         address follows the tensors in args.
     host: None, or makes a tile with the bits of `tile` that is faster here. `tile` stays what the card does, and what is counted.
+    direct: `host` makes `tile(out, in0[, in1], table, n, stream)`, which writes the tensor itself (`out` may be an input), past the caches
+        with `stream`; others write scratch memory, which is copied.
     """
 
     key: tuple[Any, ...]
@@ -27,6 +29,7 @@ class Plan(NamedTuple):
     tile: Callable[[], Any]
     table: Callable[[], tuple[str, Plan]] | None = None
     host: Callable[[], Any] | None = None
+    direct: bool = False
 
 
 class RowPlan(NamedTuple):

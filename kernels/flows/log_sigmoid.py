@@ -69,22 +69,50 @@ def _factor(steps: str, flush: bool) -> Any:
 def _factors(steps: str, dtype: str, flush: bool, last: Any) -> Any:
     """tile(out, gs, xs, table, n) that gives last(f(x), i) to `out`; exp has loops of its own, as exp_tile explains."""
     argument, finish = _factor(steps, flush)
-    math, read, get, put = Elementary(flush), reader(dtype), load["f32"], store["f32"]
-    exp_tile, exp_minus_magnitude = math.exp_tile, math.exp_minus_magnitude
+    exp_tile, read, get, put = Elementary(flush).exp_tile, reader(dtype), load["f32"], store["f32"]
     memory = scratch(4 * EXP_TILE)
-    by_lanes = dtype == "FLOAT" and steps in ("z", "select")
 
     @inline
     def tile(out, gs, xs, n):  # type: ignore[no-untyped-def]
         e = memory()
-        if by_lanes:
-            exp_minus_magnitude(e, xs, n)
-        else:
-            for i in range(n):
-                put(e, i, argument(read(xs, i)))
-            exp_tile(e, n)
+        for i in range(n):
+            put(e, i, argument(read(xs, i)))
+        exp_tile(e, n)
         for i in range(n):
             put(out, i, last(finish(get(e, i), read(xs, i)), gs, i))
+
+    return tile
+
+
+def _lanes(name: str, steps: str, flush: bool, plain: Any) -> Any:
+    """tile(out, gs, xs, table, n, stream) by vectors; what is left over at the end is done by the tile `plain`."""
+    # Imported here: only a compiler can use them, and the flow is also read without one.
+    from .. import lanes
+    from ..loops import body_of
+    from ..machine import no_inline
+
+    exp_tile, get, put = Elementary(flush).exp_tile, load["f32"], store["f32"]
+
+    def again(e, xs, n):  # type: ignore[no-untyped-def]
+        no_inline()  # it would take the registers of the fast loops
+        for i in range(n):
+            put(e, i, -fabs32(get(xs, i)))
+        exp_tile(e, n)
+
+    def left_over(out, gs, xs, n):  # type: ignore[no-untyped-def]
+        no_inline()
+        plain(out, gs, xs, out, n)
+
+    fast = lanes.factor_times(steps, body_of(name + "_again", again), EXP_TILE)
+    rest = body_of(name + "_rest", left_over)
+
+    @inline
+    def tile(out, gs, xs, table, n, stream):  # type: ignore[no-untyped-def]
+        vectors = n & ~(lanes.LANES - 1)
+        fast(out, gs, xs, vectors, stream)
+        if vectors != n:
+            at = 4 * vectors
+            rest(offset(out, at), offset(gs, at), offset(xs, at), n - vectors)
 
     return tile
 
@@ -124,7 +152,11 @@ def log_sigmoid_backward(v: Variant) -> Plan:
 
             return tile
 
-        return Plan(key, ("FLOAT", "FLOAT"), "FLOAT", make)
+        def host() -> Any:
+            return _lanes("_".join(("log_sigmoid", steps, rule)), steps, flush, make())
+
+        by_lanes = steps in ("z", "select")
+        return Plan(key, ("FLOAT", "FLOAT"), "FLOAT", make, host=host if by_lanes else None, direct=by_lanes)
 
     def table() -> tuple[str, Plan]:
         def fill() -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from emu_kernels import bits, build, elementary, lanes
 from emu_kernels.call import call
+from emu_kernels.flows import log_sigmoid
 from emu_kernels.variant import Variant
 from numba import njit
 
@@ -114,41 +115,64 @@ def test_exp_of_every_float() -> None:
     assert decided > 100  # the hard cases were there
 
 
-def tile_kernel(flush: bool) -> Callable[[int, int, int], int]:
-    """run(out, x, n): exp(-|x|) as LogSigmoidBackward computes it, at addresses; how many tiles the lanes settled."""
-    tile = elementary.Elementary(flush).exp_minus_magnitude
+def lanes_kernel() -> Callable[[int, int, int], int]:
+    """run(out, x, n): exp(-|x|) by lanes, NaN in the tiles that they leave open; how many tiles they settled."""
     size = elementary.EXP_TILE
+    heads, rests = bits.scratch(4 * size), bits.scratch(4 * size)
+    put = bits.store["f32"]
 
     @njit(error_model="numpy", nogil=True)
     def run(out, x, n):  # type: ignore[no-untyped-def]
         to, source, settled = bits.pointer(out), bits.pointer(x), 0
         for i in range(0, n, size):
-            m = min(size, n - i)
-            settled += m == size and lanes.exp_lanes(bits.offset(to, 4 * i), bits.offset(source, 4 * i), m) == 0
-            tile(bits.offset(to, 4 * i), bits.offset(source, 4 * i), m)
+            if lanes.exp_lanes(bits.offset(to, 4 * i), bits.offset(source, 4 * i), heads(), rests(), size) == 0:
+                settled += 1
+            else:
+                for k in range(size):
+                    put(to, i + k, F(np.nan))
         return settled
 
     return run  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("flush", [False, True])
-def test_exp_of_minus_magnitude_is_exp_for_every_float(flush: bool) -> None:
-    run, exp = tile_kernel(flush), kernel_of("exp", "dav_3510" if flush else "dav_2201")
-    run(0, 0, 0)
+def test_exp_of_minus_magnitude_by_lanes_is_exp_or_left_open_for_every_float() -> None:
+    run, exp = lanes_kernel(), kernel_of("exp")
     settled = []
 
     def work(x: np.ndarray, out: np.ndarray) -> int:
-        settled.append(run(out.ctypes.data, x.ctypes.data, x.size))
-        want = exp(-np.abs(x))
-        return int(np.count_nonzero((out != want) & ~(np.isnan(out) & np.isnan(want))))
+        n = x.size // elementary.EXP_TILE * elementary.EXP_TILE
+        x, out = x[:n], out[:n]
+        settled.append(run(out.ctypes.data, x.ctypes.data, n))
+        return int(np.count_nonzero((out != exp(-np.abs(x))) & ~np.isnan(out)))
 
-    # Beyond 104 the result is 0 and below 2^-25 it is 1; NaNs are at the end. A negative x is its magnitude.
-    tiny, big = 0x33000000, 0x42D00000
-    assert chunks(tiny, big, work, 5 if flush else 1) == 0
-    # The lanes were at work, and left some open.
-    tiles = (big - tiny) // elementary.EXP_TILE // (5 if flush else 1)
-    assert 0.9 * tiles < sum(settled) < 0.99 * tiles
-    assert chunks(0, tiny, work, 1009) + chunks(big, 0x80000000, work, 1009) + chunks(0x80000000, 1 << 32, work, 1009) == 0
+    # Below 2^-25 the result is 1. A negative x is its magnitude.
+    tiny, limit = 0x33000000, int(F(-lanes.LIMIT).view(np.uint32))
+    assert chunks(tiny, limit, work) == 0
+    assert 0.9 < sum(settled) / ((limit - tiny) / elementary.EXP_TILE) < 0.99  # they were at work, and left some open
+    settled.clear()
+    assert chunks(0, tiny, work, 1009) + chunks(0x80000000, 0x80000000 + limit, work, 1009) == 0
+    assert settled
+    settled.clear()
+    assert chunks(limit + 1, 0x80000000, work, 1009) == 0
+    assert sum(settled) == 0  # too far, infinite or NaN
+
+
+@pytest.mark.parametrize("arch", ["dav_2201", "dav_3510"])
+def test_log_sigmoid_backward_by_lanes_has_the_bits_of_its_plain_tile_for_every_float(arch: str) -> None:
+    """Every 7th x; other tests hold the plain steps against the reference."""
+    v = Variant(arch, "FLOAT", False)
+    plan = log_sigmoid.log_sigmoid_backward(v)
+    by_lanes = build.elementwise("log_sigmoid_backward", v)
+    plain = build._from_plan("log_sigmoid_backward", plan._replace(key=(*plan.key, "plain"), host=None, direct=False))
+    g = np.ones(CHUNK, F)
+
+    def work(x: np.ndarray, out: np.ndarray) -> int:
+        again = np.empty_like(out)
+        call(by_lanes, (out, g[: x.size], x), (), 0, x.size)
+        call(plain, (again, g[: x.size], x), (), 0, x.size)
+        return int(np.count_nonzero((out.view(np.uint32) != again.view(np.uint32)) & ~(np.isnan(out) & np.isnan(again))))
+
+    assert chunks(0, 1 << 32, work, 7) == 0
 
 
 def test_log_of_every_float() -> None:
