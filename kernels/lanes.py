@@ -1,14 +1,7 @@
-"""LogSigmoidBackward of FLOAT on eight lanes at a time, its exp(-|x|) without DOUBLE: faster, and it knows where it cannot tell.
+"""Loops over vectors of eight FLOAT that are written out: for what LLVM does not make of a loop over elements.
 
-The estimate is a sum of two FLOAT, s + low. Where both ends of its error interval round to the same FLOAT, that is exp,
-correctly rounded; elsewhere exp is computed again in DOUBLE. With x = (8k + j) * ln2/8 + r, |r| <= ln2/16,
-
-    exp(x) = 2^k * H[j] * exp(log(2^(j/8) / H[j])) * exp(r)        H[j]: the FLOAT nearest 2^(j/8)
-
-The logarithm is about 2^-25. r = fma(n, -C1, x) is exact: a multiple of 2^-28 below 2^-4, or x itself; what C1 lacks of ln2/8
-joins the logarithm. r + r²/2 is kept as h + hl, its product with H[j] as s + low; only what is below 2^-16 rounds as usual.
-
-The error bound was measured at every x of [LIMIT, 0]; the tests compare the outcome at every one with exp by DOUBLE.
+They need no scratch memory between a result and its tensor, since all of a vector is read before it is written (`out` may be an input), and
+their stores can bypass the caches.
 """
 
 from __future__ import annotations
@@ -16,45 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 
-from .bits import address, inline, intrinsic, scratch
-from .machine import cgutils
+from .bits import address, inline, intrinsic, offset
+from .loops import body_of
+from .machine import cgutils, no_inline
 
 LANES = 8
 _I32 = ir.IntType(32)
-_FLOATS, _INTS = ir.VectorType(ir.FloatType(), LANES), ir.VectorType(_I32, LANES)
-
-#: 1.5 * 2^23: x + MAGIC has the integer nearest x in its low bits.
-MAGIC = 1.5 * 2.0**23
-PER_LN2 = float.fromhex("0x1.715476p+3")  # 8/ln2
-C1, C2 = float.fromhex("0x1.62e430p-4"), float.fromhex("-0x1.05c610p-32")  # ln2/8 as a sum
-H = tuple(
-    float.fromhex(c)
-    for c in (
-        "0x1p+0", "0x1.172b84p+0", "0x1.306fep+0", "0x1.4bfdaep+0", "0x1.6a09e6p+0", "0x1.8ace54p+0", "0x1.ae89fap+0",
-        "0x1.d5818ep+0",
-    )
-)  # fmt: skip
-#: H[j] with j taken off the three leading bits of the fraction.
-H_LESS_J = tuple(float((np.array(h, np.float32).view(np.uint32) - np.uint32(j << 20)).view(np.float32)) for j, h in enumerate(H))
-#: The estimate is between 6.4e-12 of its value too small and 5.0e-12 too large; D makes it ABOVE larger.
-ABOVE, WIDTH = 6.5e-12, float(np.float32(1.2e-11))
-D = tuple(
-    float(np.float32(float.fromhex(c) + ABOVE))
-    for c in (
-        "0x0p+0", "-0x1.9c0c22p-27", "0x1.125002p-25", "-0x1.0a3552p-25", "0x1.26055cp-26", "0x1.67a1cap-28",
-        "-0x1.f9c306p-27", "-0x1.a5217cp-28",
-    )
-)  # fmt: skip
-#: (exp(r) - 1 - r - r²/2) / (r³/2), error 2^-40 of exp(r).
-P3, P4, P5 = (2.0 * float.fromhex(c) for c in ("0x1.555556p-3", "0x1.555a3ap-5", "0x1.11160ep-7"))
-#: Down to here no part of the estimate is subnormal.
-LIMIT = -70.0
-#: Masks, as the FLOAT of their bits: the sign, and the low bits that number a lane.
-SIGN, INDEX = -0.0, (LANES - 1) * 2.0**-149
+FLOATS, INTS = ir.VectorType(ir.FloatType(), LANES), ir.VectorType(_I32, LANES)
 
 
 class Lanes:
@@ -75,34 +39,41 @@ class Lanes:
     def __mul__(self, other: Lanes) -> Lanes:
         return self._of(self.builder.fmul(self.value, other.value))
 
+    def __neg__(self) -> Lanes:
+        return self._of(self.builder.fneg(self.value))
+
     def __truediv__(self, other: Lanes) -> Lanes:
         return self._of(self.builder.fdiv(self.value, other.value))
 
     def fma(self, factor: Lanes, term: Lanes) -> Lanes:
         """self * factor + term, rounded once."""
-        kind = ir.FunctionType(_FLOATS, [_FLOATS] * 3)
+        kind = ir.FunctionType(FLOATS, [FLOATS] * 3)
         fma = cgutils.get_or_insert_function(self.builder.module, kind, f"llvm.fma.v{LANES}f32")
         return self._of(self.builder.call(fma, [self.value, factor.value, term.value]))
 
     def bits(self) -> Any:
-        return self.builder.bitcast(self.value, _INTS)
+        return self.builder.bitcast(self.value, INTS)
 
     def if_sign(self, then: Lanes, other: Lanes) -> Lanes:
         """`then` where the sign bit of self is set, `other` elsewhere."""
-        negative = self.builder.icmp_signed("<", self.bits(), ir.Constant(_INTS, None))
+        negative = self.builder.icmp_signed("<", self.bits(), ir.Constant(INTS, None))
         return self._of(self.builder.select(negative, then.value, other.value))
+
+    def choose(self, relation: str, bound: Lanes, then: Lanes, other: Lanes) -> Lanes:
+        """`then` where `self relation bound` holds, false for a NaN, `other` elsewhere."""
+        return self._of(self.builder.select(self.builder.fcmp_ordered(relation, self.value, bound.value), then.value, other.value))
 
     def entry(self, index: Any) -> Lanes:
         """Lane i becomes lane index[i] of self, index[i] < LANES. LLVM makes one permutation of this where the CPU has it."""
         b = self.builder
-        value = ir.Constant(_FLOATS, ir.Undefined)
+        value = ir.Constant(FLOATS, ir.Undefined)
         for lane in range(LANES):
             at = ir.Constant(_I32, lane)
             value = b.insert_element(value, b.extract_element(self.value, b.extract_element(index, at)), at)
         return self._of(value)
 
 
-class _Constants:
+class Constants:
     """Constants as lanes, loaded before a loop and kept in registers in it.
 
     LLVM would load them before the outermost loop, keep all of them for all loops, and so fetch most from the stack in every round. It
@@ -119,145 +90,129 @@ class _Constants:
         name = "emu_lanes_" + "_".join(v.hex() for v in dict.fromkeys(lanes)).replace("-", "m").replace("+", "p").replace(".", "_")
         where = builder.module.globals.get(name)
         if where is None:
-            where = ir.GlobalVariable(builder.module, _FLOATS, name)
-            where.initializer = ir.Constant(_FLOATS, lanes)
+            where = ir.GlobalVariable(builder.module, FLOATS, name)
+            where.initializer = ir.Constant(FLOATS, lanes)
             where.linkage, where.global_constant, where.align = "internal", True, 32
         hidden = builder.asm(ir.FunctionType(where.type, [where.type]), "", "=r,0", [where], True)
-        return builder.load(hidden, typ=_FLOATS, align=32)
+        return builder.load(hidden, typ=FLOATS, align=32)
 
     def __call__(self, value: float | tuple[float, ...]) -> Lanes:
         return Lanes(self.builder, self._lanes[value])
 
 
-def _reduce(x: Lanes, c: _Constants) -> tuple[Lanes, Lanes, Lanes]:
-    """(r, head, rest) of LIMIT <= x <= 0: head = 2^k * H[j], rest is the logarithm that joins r."""
-    b = x.builder
-    t = x.fma(c(PER_LN2), c(MAGIC))
-    n, index = t - c(MAGIC), b.and_(t.bits(), c(INDEX).bits())
-    r = n.fma(c(-C1), x)
-    # 2^k * H[j]. The shift moves k to the exponent and j into the fraction: H_LESS_J has it subtracted.
-    scale = b.shl(t.bits(), ir.Constant(_INTS, [20] * LANES))
-    head = Lanes(b, b.bitcast(b.add(c(H_LESS_J).entry(index).bits(), scale), _FLOATS))
-    return r, head, n.fma(c(-C2), c(D).entry(index))
+class Memory:
+    """An array of a float dtype at an address while code is generated, taken by eight and widened to FLOAT, which is exact."""
 
-
-def _exp(r: Lanes, head: Lanes, rest: Lanes, c: _Constants) -> tuple[Lanes, Lanes]:
-    """Two FLOAT between which exp(x) lies; NaNs give two NaNs."""
-    half = r * c(0.5)
-    h = half.fma(r, r)
-    hl = half.fma(r, r - h)
-    q = (half * r * r).fma(c(P5).fma(r, c(P4)).fma(r, c(P3)), hl)
-    s = head.fma(h, head)
-    low = head.fma(q, s.fma(rest, head.fma(h, head - s)))
-    return s + low, s + head.fma(c(-WIDTH), low)
-
-
-class _Memory:
-    """An array of FLOAT at an address while code is generated, taken by eight."""
-
-    def __init__(self, builder: Any, address: Any) -> None:
-        self.builder, self.address = builder, builder.bitcast(address, _FLOATS.as_pointer())
+    def __init__(self, builder: Any, address: Any, dtype: str = "FLOAT") -> None:
+        self.builder, self.dtype = builder, dtype
+        item = {"FLOAT": ir.FloatType(), "BF16": ir.IntType(16), "FLOAT16": ir.HalfType()}[dtype]
+        self.vector = ir.VectorType(item, LANES)
+        self.address = builder.bitcast(address, self.vector.as_pointer())
 
     def _at(self, index: Any) -> Any:
-        return self.builder.gep(self.address, [index], source_etype=_FLOATS)
+        return self.builder.gep(self.address, [index], source_etype=self.vector)
 
     def __getitem__(self, index: Any) -> Lanes:
-        return Lanes(self.builder, self.builder.load(self._at(index), align=4, typ=_FLOATS))
+        b = self.builder
+        value = b.load(self._at(index), align=4 if self.dtype == "FLOAT" else 2, typ=self.vector)
+        if self.dtype == "FLOAT16":
+            value = b.fpext(value, FLOATS)
+        elif self.dtype == "BF16":
+            value = b.bitcast(b.shl(b.zext(value, INTS), ir.Constant(INTS, [16] * LANES)), FLOATS)
+        return Lanes(b, value)
 
     def put(self, index: Any, lanes: Lanes, stream: bool = False) -> None:
+        """Of FLOAT. With `stream` past the caches: the address is a multiple of 32."""
         stored = self.builder.store(lanes.value, self._at(index), align=32 if stream else 4)
         if stream:
             stored.set_metadata("nontemporal", self.builder.module.add_metadata([ir.Constant(_I32, 1)]))
 
 
-def _groups(builder: Any, n: Any) -> Any:
+def groups(builder: Any, n: Any) -> Any:
     return builder.lshr(n, ir.Constant(n.type, LANES.bit_length() - 1))
 
 
-@intrinsic
-def exp_lanes(typingctx: Any, out: Any, x: Any, heads: Any, rests: Any, n: Any) -> Any:
-    """out[i] = exp(-|x[i]|) for i < n, a multiple of LANES; heads and rests are scratch memory of n FLOAT.
-
-    Not 0 if one may be wrong: too near a tie, below LIMIT or NaN. Two loops: the core keeps the results of all operations between the
-    first and the last unfinished one, and of two short chains of dependent operations these are fewer than of a long one.
-    """
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        b, none = builder, ir.Constant(_INTS, None)
-        to, source, heads, rests = (_Memory(b, p) for p in args[:4])
-        doubtful = cgutils.alloca_once_value(b, none)
-        smallest = cgutils.alloca_once_value(b, ir.Constant(_FLOATS, None))
-        c = _Constants(b, (SIGN, PER_LN2, MAGIC, -C1, -C2, H_LESS_J, D, INDEX))
-        with cgutils.for_range(b, _groups(b, args[4])) as loop:
-            x = Lanes(b, b.bitcast(b.or_(source[loop.index].bits(), c(SIGN).bits()), _FLOATS))
-            for memory, lanes in zip((to, heads, rests), _reduce(x, c), strict=True):
-                memory.put(loop.index, lanes)
-            least = b.load(smallest, typ=_FLOATS)
-            b.store(b.select(b.fcmp_ordered("<", least, x.value), least, x.value), smallest)
-        c = _Constants(b, (0.5, P5, P4, P3, -WIDTH))
-        with cgutils.for_range(b, _groups(b, args[4])) as loop:
-            high, low = _exp(to[loop.index], heads[loop.index], rests[loop.index], c)
-            to.put(loop.index, high)
-            differ = b.sext(b.fcmp_unordered("!=", high.value, low.value), _INTS)
-            b.store(b.or_(b.load(doubtful, typ=_INTS), differ), doubtful)
-        far = b.fcmp_unordered("<", b.load(smallest, typ=_FLOATS), _Constants(b, (LIMIT,))(LIMIT).value)
-        wrong = b.icmp_signed("!=", b.or_(b.load(doubtful, typ=_INTS), b.sext(far, _INTS)), none)
-        return b.zext(b.bitcast(wrong, ir.IntType(LANES)), ir.IntType(64))
-
-    return types.int64(*[types.voidptr] * 4, types.int64), codegen
+Step = Callable[..., Lanes]
 
 
-def _z(e: Lanes, x: Lanes, one: Lanes) -> Lanes:
-    z = e / (e + one)
-    return x.if_sign(one - z, z)
-
-
-def _select(e: Lanes, x: Lanes, one: Lanes) -> Lanes:
-    return x.if_sign(one, e) / (e + one)
-
-
-#: f(x) of e = exp(-|x|).
-STEPS: dict[str, Callable[[Lanes, Lanes, Lanes], Lanes]] = {"z": _z, "select": _select}
-
-
-def _times(steps: str, stream: bool) -> Any:
-    """times(out, e, x, g, n): out[i] = f(x[i]) * g[i] for i < n, a multiple of LANES; `out` may be x or g.
-
-    With `stream`, out is 32-byte aligned and the stores bypass the caches.
-    """
-
-    def typed(typingctx: Any, out: Any, e: Any, x: Any, g: Any, n: Any) -> Any:
+def _loop(name: str, step: Step, constants: Sequence[float], stream: bool) -> Any:
+    def typed(typingctx: Any, out: Any, a: Any, b: Any, c: Any, s: Any, n: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            out, e, x, g = (_Memory(builder, p) for p in args[:4])
-            one = _Constants(builder, (1.0,))(1.0)
-            with cgutils.for_range(builder, _groups(builder, args[4])) as loop:
-                i = loop.index
-                out.put(i, STEPS[steps](e[i], x[i], one) * g[i], stream)
+            out, *inputs = (Memory(builder, p) for p in args[:4])
+            known = Constants(builder, constants)
+            none = ir.Constant(FLOATS, ir.Undefined)
+            first = builder.insert_element(none, args[4], ir.Constant(_I32, 0))
+            scalar = Lanes(builder, builder.shuffle_vector(first, none, ir.Constant(INTS, None)))
+            with cgutils.for_range(builder, groups(builder, args[5])) as loop:
+                out.put(loop.index, step(known, *(p[loop.index] for p in inputs), scalar), stream)
             return context.get_dummy_value()
 
-        return types.void(*[types.voidptr] * 4, types.int64), codegen
+        return types.void(*[types.voidptr] * 4, types.float32, types.int64), codegen
 
-    typed.__name__ = f"times_{steps}_{stream}"
+    typed.__name__ = name
     return intrinsic(typed)
 
 
-def factor_times(steps: str, again: Any, most: int) -> Any:
-    """tile(out, g, x, n, stream): out[i] = f(x[i]) * g[i] for n <= most, a multiple of LANES; `steps` of STEPS.
+def mapped(name: str, step: Step, constants: Sequence[float]) -> Any:
+    """run(out, a, b, c, s, n, stream): out[i] = step(k, a[i], b[i], c[i], s), n a multiple of LANES; k(x) is one of the constants.
 
-    `again(e, x, n)` gives the exp(-|x|) that exp_lanes cannot settle: one tile of 128 in 55, and where something is below LIMIT or NaN.
-    Where subnormals are flushed, `again` does it: f is not subnormal if e is not.
+    `out` may be a, b or c; what `step` does not use is not read. With `stream` the stores bypass the caches if `out` starts a line.
     """
-    here, past = _times(steps, False), _times(steps, True)
-    memory, heads, rests = scratch(4 * most), scratch(4 * most), scratch(4 * most)
+    here, past = _loop(name + "_here", step, constants, False), _loop(name + "_past", step, constants, True)
 
     @inline
-    def tile(out, g, x, n, stream):  # type: ignore[no-untyped-def]
-        e = memory()
-        if exp_lanes(e, x, heads(), rests(), n) != 0:
-            again(e, x, n)
+    def run(out, a, b, c, s, n, stream):  # type: ignore[no-untyped-def]
         if stream and address(out) & 63 == 0:
-            past(out, e, x, g, n)
+            past(out, a, b, c, s, n)
         else:
-            here(out, e, x, g, n)
+            here(out, a, b, c, s, n)
+
+    return run
+
+
+def sums64(name: str, dtype: str, term: Callable[[Lanes, Lanes], Lanes]) -> Any:
+    """sums(to, a, b, n): to[j] = 0 + term(a[j], b[j]) + term(a[64 + j], b[64 + j]) + ..., 64 FLOAT, n a multiple of 64.
+
+    In order, in registers: LLVM would keep the 64 in memory, where each addition waits for the last one's store.
+    """
+
+    def typed(typingctx: Any, to: Any, a: Any, b: Any, n: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            left, right = Memory(builder, args[1], dtype), Memory(builder, args[2], dtype)
+            vectors = 64 // LANES
+            totals = [cgutils.alloca_once_value(builder, ir.Constant(FLOATS, None)) for _ in range(vectors)]
+            with cgutils.for_range(builder, builder.lshr(args[3], ir.Constant(args[3].type, 6))) as loop:
+                first = builder.mul(loop.index, ir.Constant(loop.index.type, vectors))
+                for k, total in enumerate(totals):
+                    at = builder.add(first, ir.Constant(first.type, k))
+                    so_far = Lanes(builder, builder.load(total, typ=FLOATS))
+                    builder.store((so_far + term(left[at], right[at])).value, total)
+            out = Memory(builder, args[0])
+            for k, total in enumerate(totals):
+                out.put(ir.Constant(args[3].type, k), Lanes(builder, builder.load(total, typ=FLOATS)))
+            return context.get_dummy_value()
+
+        return types.void(*[types.voidptr] * 3, types.int64), codegen
+
+    typed.__name__ = name
+    return intrinsic(typed)
+
+
+def direct(name: str, fast: Any, plain: Any) -> Any:
+    """tile(out, in0, in1, table, n, stream): `fast(out, in0, in1, n, stream)` does whole vectors, the tile `plain` the rest."""
+
+    def left_over(out, in0, in1, n):  # type: ignore[no-untyped-def]
+        no_inline()
+        plain(out, in0, in1, out, n)
+
+    rest = body_of(name + "_rest", left_over)
+
+    @inline
+    def tile(out, in0, in1, table, n, stream):  # type: ignore[no-untyped-def]
+        whole = n & ~(LANES - 1)
+        fast(out, in0, in1, whole, stream)
+        if whole != n:
+            at = 4 * whole
+            rest(offset(out, at), offset(in0, at), offset(in1, at), n - whole)
 
     return tile

@@ -17,7 +17,7 @@ from .bits import address, inline, offset, pointer, scratch
 from .flows import RowPlan
 from .formats import FORMATS, reader, writer
 from .loops import STREAM_BYTES, TILE_BYTES, body_of, copy_tile, guarded
-from .machine import no_inline, prefetch, store_fence
+from .machine import converts_half, no_inline, prefetch, store_fence
 from .reduce import LAST_LIMITS, LEVELS, Orders, below
 
 #: Longest row whose successor is prefetched, in bytes.
@@ -72,6 +72,36 @@ class Parts:
         self.last_step = last_step
 
 
+def _by_tile(parts: Parts) -> Any:
+    """put(out, a, b, m, s, n, stream, tile): n results, by way of the scratch memory `tile`."""
+    results, size = parts.results, parts.size
+
+    @inline
+    def put(out, a, b, m, s, n, stream, tile):  # type: ignore[no-untyped-def]
+        results(tile, a, b, m, s, n)
+        copy_tile(out, tile, n * size, stream)
+
+    return put
+
+
+def _by_vectors(name: str, parts: Parts, step: Any) -> Any:
+    """The same of FLOAT, straight to `out`; what is left over after the last vector goes by way of `tile`."""
+    from .lanes import LANES, mapped  # only a compiler can use them, and this file is also run without one
+
+    rest = _by_tile(parts)
+    vectors = mapped(name + "_last", lambda c, a, b, _, s: step(a, b, s), ())
+
+    @inline
+    def put(out, a, b, m, s, n, stream, tile):  # type: ignore[no-untyped-def]
+        whole = n & ~(LANES - 1)
+        vectors(out, a, b, b, s, whole, stream)
+        if whole != n:
+            at = 4 * whole
+            rest(offset(out, at), offset(a, at), offset(b, at), m, s, n - whole, False, tile)
+
+    return put
+
+
 def along_last(name: str, plan: RowPlan) -> Any:
     """args = [out, in0[, in1], outer, r, 1, whole]; the range is rows. whole: 0, or the bytes of the result of which this is a part."""
     parts = Parts(name, plan)
@@ -79,14 +109,15 @@ def along_last(name: str, plan: RowPlan) -> Any:
     size, wide, line, get, put, zero = (
         parts.size, orders.size, orders.line, orders.get, orders.put, orders.zero
     )  # fmt: skip
-    read, larger, prepare, finish, results = (
-        parts.read, parts.larger, parts.prepare, parts.finish, parts.results
-    )  # fmt: skip
+    read, larger, prepare, finish = parts.read, parts.larger, parts.prepare, parts.finish
+    put_results = _by_vectors(name, parts, plan.vectors[1]) if plan.vectors and plan.dtype == "FLOAT" else _by_tile(parts)
     h_limit, f_limit, unit = LAST_LIMITS[size]
     tile_memory, lanes_memory = scratch(TILE_BYTES), scratch(128 * wide)
     # Whole lines, and a row of 16 items for the short halving.
     row_memory = scratch((f_limit + 64) // 64 * line if order == "tree" else line)
     row_sum = {"lanes64": _lanes64, "sequential": _sequential, "tree": _tree}[order](parts, h_limit, f_limit, unit)
+    if order == "lanes64" and plan.vectors and (plan.dtype != "FLOAT16" or converts_half()):
+        row_sum = _lanes64_by_vectors(name, plan.dtype, parts, plan.vectors[0])
     full = TILE_BYTES // size
     r_at = inputs + 2
 
@@ -136,8 +167,7 @@ def along_last(name: str, plan: RowPlan) -> Any:
                         prefetch(a, ahead + i * size + line)
                         if inputs == 2:
                             prefetch(b, ahead + i * size + line)
-                results(tile, offset(a, i * size), offset(b, i * size), m, s, n)
-                copy_tile(offset(o, i * size), tile, n * size, stream)
+                put_results(offset(o, i * size), offset(a, i * size), offset(b, i * size), m, s, n, stream, tile)
                 i += n
         if stream and whole == 0:
             store_fence()
@@ -185,6 +215,28 @@ def _lanes64(parts: Parts, h_limit: int, f_limit: int, unit: int) -> Any:
         return register(lanes)
 
     return heavy_sum if parts.heavy else light_sum
+
+
+def _lanes64_by_vectors(name: str, dtype: str, parts: Parts, step: Any) -> Any:
+    """As `_lanes64` of a light term."""
+    from .lanes import sums64
+
+    orders, size, term, read, read_b = parts.orders, parts.size, parts.term, parts.read, parts.read_b
+    get, put, register = orders.get, orders.put, orders.register
+    sums = sums64(name + "_sum", dtype, step)
+
+    @inline
+    def row_sum(a, b, m, r, x, lanes):  # type: ignore[no-untyped-def]
+        if r == 1:
+            return term(read(a, 0), read_b(b, 0), m)
+        whole = r & ~63
+        sums(lanes, a, b, whole)
+        p, q = offset(a, whole * size), offset(b, whole * size)
+        for j in range(r - whole):
+            put(lanes, j, get(lanes, j) + term(read(p, j), read_b(q, j), m))
+        return register(lanes)
+
+    return row_sum
 
 
 def _sequential(parts: Parts, h_limit: int, f_limit: int, unit: int) -> Any:

@@ -239,7 +239,7 @@ def rows(package: str, family: str, flow: str, v: Variant, last: bool, inputs: S
         plan = getattr(_module(package, f"flows.{family}"), flow)(v, last)
         tensors = [_tensor(f"in{k}[{index}]", plan.dtype, row, index) for k, row in enumerate(inputs)]
         out = _tensor(f"out[{index}]", plan.dtype, [0] * r, index)
-        shown = plan._replace(scalars=lambda: _watched(plan, index))
+        shown = plan._replace(scalars=lambda: _watched(plan, index), vectors=None)
         module = _module(package, "rows" if last else "columns")
         kernel = _quietly(lambda: (module.along_last if last else module.along_other)("playback", shown))
         values.current[-1].sums = True

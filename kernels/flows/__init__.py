@@ -40,6 +40,7 @@ class RowPlan(NamedTuple):
     order: order of the sum, "lanes64", "sequential" or "tree" (dav_3510).
     maximum: whether the flow needs the maximum first. heavy: whether term or last_step contains an exp.
     scalars: makes the jitable (prepare, term, finish, last_step) of `rows`.
+    vectors: None, or term(a, b) and last_step(a, b, s) for `lanes.Lanes`, of a flow without a maximum that computes in FLOAT.
     """
 
     key: tuple[Any, ...]
@@ -50,3 +51,4 @@ class RowPlan(NamedTuple):
     maximum: bool
     heavy: bool
     scalars: Callable[[], tuple[Any, Any, Any, Any]]
+    vectors: tuple[Callable[[Any, Any], Any], Callable[[Any, Any, Any], Any]] | None = None

@@ -85,9 +85,10 @@ def _factors(steps: str, dtype: str, flush: bool, last: Any) -> Any:
 
 
 def _lanes(name: str, steps: str, flush: bool, plain: Any) -> Any:
-    """tile(out, gs, xs, table, n, stream) by vectors; what is left over at the end is done by the tile `plain`."""
+    """The tile of `Plan.direct`: what is left over at the end is done by the tile `plain`."""
     # Imported here: only a compiler can use them, and the flow is also read without one.
-    from .. import lanes
+    from ..exp_lanes import factor_times
+    from ..lanes import direct
     from ..loops import body_of
     from ..machine import no_inline
 
@@ -99,22 +100,7 @@ def _lanes(name: str, steps: str, flush: bool, plain: Any) -> Any:
             put(e, i, -fabs32(get(xs, i)))
         exp_tile(e, n)
 
-    def left_over(out, gs, xs, n):  # type: ignore[no-untyped-def]
-        no_inline()
-        plain(out, gs, xs, out, n)
-
-    fast = lanes.factor_times(steps, body_of(name + "_again", again), EXP_TILE)
-    rest = body_of(name + "_rest", left_over)
-
-    @inline
-    def tile(out, gs, xs, table, n, stream):  # type: ignore[no-untyped-def]
-        vectors = n & ~(lanes.LANES - 1)
-        fast(out, gs, xs, vectors, stream)
-        if vectors != n:
-            at = 4 * vectors
-            rest(offset(out, at), offset(gs, at), offset(xs, at), n - vectors)
-
-    return tile
+    return direct(name, factor_times(steps, body_of(name + "_again", again), EXP_TILE), plain)
 
 
 def log_sigmoid_backward(v: Variant) -> Plan:

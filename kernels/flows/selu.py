@@ -67,6 +67,26 @@ def _step_document(g, y):  # type: ignore[no-untyped-def]
     return g * (y / S + ALPHA) if y < F(0.0) else g
 
 
+def _lanes(steps: str, plain: Any) -> Any:
+    """The FLOAT tile of `Plan.direct`: what is left over at the end is done by the tile `plain`."""
+    from ..lanes import direct, mapped  # here: only a compiler can use them, and the flow is also read without one
+
+    def step(c: Any, g: Any, y: Any, _: Any, s: Any) -> Any:
+        if steps == "document":
+            return y.choose("<", c(0.0), g * (y / c(float(S)) + c(float(ALPHA))), g)
+        product = g * y.choose("<=" if steps == "le" else "<", c(0.0), y + c(float(SA)), c(float(S)))
+        return product if steps == "le" else product + c(0.0)
+
+    name = f"selu_backward_{steps}"
+    run = mapped(name, step, (0.0, float(S), float(SA), float(ALPHA)))
+
+    @inline
+    def fast(out, gs, ys, n, stream):  # type: ignore[no-untyped-def]
+        run(out, gs, ys, ys, F(0.0), n, stream)
+
+    return direct(name, fast, plain)
+
+
 def _tile_half(saturate: bool) -> Any:
     """The steps with y < 0 in FLOAT16: every step rounds."""
     widen, half = half_codecs()
@@ -166,11 +186,13 @@ def selu_backward(v: Variant) -> Plan:
         return _binary_tile(read, step, write)
 
     def host() -> Any:
+        if v.dtype == "FLOAT":
+            return _lanes(steps, make())
         step = {"document": _step_document, "le": _step_le, "lt_half": _step_int8}[steps]
         return _binary_tile(reader("INT8"), step, _writer_int8(to_int, through_half))
 
     key = (steps, v.dtype, "sat" if saturate else "inf", to_int if v.dtype in ("INT8", "INT32") else "", s32)
-    return Plan(key, (v.dtype, v.dtype), v.dtype, make, host=host if v.dtype == "INT8" else None)
+    return Plan(key, (v.dtype, v.dtype), v.dtype, make, host=host if v.dtype in ("FLOAT", "INT8") else None, direct=v.dtype == "FLOAT")
 
 
 def _step_forward(exp: Any) -> Any:

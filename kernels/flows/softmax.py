@@ -70,9 +70,16 @@ def softmax_backward(v: Variant, last: bool) -> RowPlan:
         steps, gradient = "tbe", _gradient_tbe
     saturate = v.saturate and v.dtype != "FLOAT"
     order = _order(v, last)
+
+    def gradients(g: Any, y: Any, s: Any) -> Any:
+        return (-y).fma(s, y * g) if steps == "fused" else gradient(g, y, None, s)
+
+    def products(g: Any, y: Any) -> Any:
+        return _product(g, y, None)
+
     return RowPlan(
         _key(steps, v, order, saturate, last), 2, v.dtype, saturate, order, False, False,
-        lambda: (_same, _product, _same, gradient),
+        lambda: (_same, _product, _same, gradient), None if v.dtype == "DOUBLE" else (products, gradients),
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import gmpy2
 import numpy as np
 import pytest
-from emu_kernels import bits, build, elementary, lanes
+from emu_kernels import bits, build, elementary, exp_lanes
 from emu_kernels.call import call
 from emu_kernels.flows import log_sigmoid
 from emu_kernels.variant import Variant
@@ -125,7 +125,7 @@ def lanes_kernel() -> Callable[[int, int, int], int]:
     def run(out, x, n):  # type: ignore[no-untyped-def]
         to, source, settled = bits.pointer(out), bits.pointer(x), 0
         for i in range(0, n, size):
-            if lanes.exp_lanes(bits.offset(to, 4 * i), bits.offset(source, 4 * i), heads(), rests(), size) == 0:
+            if exp_lanes.exp_lanes(bits.offset(to, 4 * i), bits.offset(source, 4 * i), heads(), rests(), size) == 0:
                 settled += 1
             else:
                 for k in range(size):
@@ -146,7 +146,7 @@ def test_exp_of_minus_magnitude_by_lanes_is_exp_or_left_open_for_every_float() -
         return int(np.count_nonzero((out != exp(-np.abs(x))) & ~np.isnan(out)))
 
     # Below 2^-25 the result is 1. A negative x is its magnitude.
-    tiny, limit = 0x33000000, int(F(-lanes.LIMIT).view(np.uint32))
+    tiny, limit = 0x33000000, int(F(-exp_lanes.LIMIT).view(np.uint32))
     assert chunks(tiny, limit, work) == 0
     assert 0.9 < sum(settled) / ((limit - tiny) / elementary.EXP_TILE) < 0.99  # they were at work, and left some open
     settled.clear()
