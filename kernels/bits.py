@@ -204,27 +204,3 @@ def constant(value: float, kind: str = "f64") -> Any:
         return ty(), codegen
 
     return get
-
-
-@intrinsic
-def look_up_8(typingctx: Any, out: Any, table: Any, patterns: Any) -> Any:
-    """out[i] = table[patterns[i]] for i < 8: FLOAT from a table, by 16-bit patterns.
-
-    Two loads of the patterns, eight of the table, one store: AVX2's gather is slower on the CPUs that we know, and of a loop
-    over fewer LLVM makes vectors whose lanes it must then sort.
-    """
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        i32, i64 = ir.IntType(32), ir.IntType(64)
-        eight = ir.VectorType(i32, 8)
-        value = ir.Constant(eight, ir.Undefined)
-        for half in range(2):
-            four = builder.load(element(builder, args[2], ir.Constant(i64, half), i64), align=1, typ=i64)
-            for lane in range(4):
-                index = builder.and_(builder.lshr(four, ir.Constant(i64, 16 * lane)), ir.Constant(i64, 0xFFFF))
-                found = builder.load(element(builder, args[1], index, i32), align=4, typ=i32)
-                value = builder.insert_element(value, found, ir.Constant(i32, 4 * half + lane))
-        builder.store(value, builder.bitcast(args[0], eight.as_pointer()), align=4)
-        return context.get_dummy_value()
-
-    return types.void(types.voidptr, types.voidptr, types.voidptr), codegen

@@ -88,10 +88,12 @@ def _kernel_name(flow: str, key: tuple[Any, ...]) -> str:
 def _from_plan(flow: str, plan: Plan) -> Kernel:
     def make() -> tuple[Any, int]:
         from . import loops
+        from .machine import converts_half
 
         name = _kernel_name(flow, plan.key)
-        tile = (plan.host or plan.tile)()
-        return loops.elementwise(name, tile, plan.inputs, plan.output, plan.table is not None, plan.direct), GRAIN
+        direct = plan.direct and (plan.output != "FLOAT16" or converts_half())
+        tile = (plan.host if plan.host and direct == plan.direct else plan.tile)()
+        return loops.elementwise(name, tile, plan.inputs, plan.output, plan.table is not None, direct), GRAIN
 
     def aux() -> tuple[tuple[int, ...], Any]:
         if plan.table is None:

@@ -123,7 +123,7 @@ _STEPS = {"z": _z, "select": _select}
 
 
 def factor_times(steps: str, again: Any, most: int) -> Any:
-    """tile(out, g, x, n, stream): out[i] = f(x[i]) * g[i] for n <= most, a multiple of LANES; `steps` is "z" or "select".
+    """tile(out, g, x, table, n, stream): out[i] = f(x[i]) * g[i] for n <= most, a multiple of LANES; `steps` is "z" or "select".
 
     `again(e, x, n)` gives the exp(-|x|) that exp_lanes cannot settle: one tile of 128 in 55, and where something is below LIMIT or NaN.
     Where subnormals are flushed, `again` does it: f is not subnormal if e is not.
@@ -132,7 +132,7 @@ def factor_times(steps: str, again: Any, most: int) -> Any:
     memory, heads, rests = scratch(4 * most), scratch(4 * most), scratch(4 * most)
 
     @inline
-    def tile(out, g, x, n, stream):  # type: ignore[no-untyped-def]
+    def tile(out, g, x, table, n, stream):  # type: ignore[no-untyped-def]
         e = memory()
         if exp_lanes(e, x, heads(), rests(), n) != 0:
             again(e, x, n)

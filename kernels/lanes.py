@@ -122,10 +122,42 @@ class Memory:
         return Lanes(b, value)
 
     def put(self, index: Any, lanes: Lanes, stream: bool = False) -> None:
-        """Of FLOAT. With `stream` past the caches: the address is a multiple of 32."""
-        stored = self.builder.store(lanes.value, self._at(index), align=32 if stream else 4)
+        """Rounded once; BF16 as formats.bf16_of_wide. With `stream` past the caches: the address is a multiple of the vector's size."""
+        b, value = self.builder, lanes.value
+        if self.dtype == "FLOAT16":
+            value = b.fptrunc(value, self.vector)
+        elif self.dtype == "BF16":
+            bits, sixteen = lanes.bits(), ir.Constant(INTS, [16] * LANES)
+            odd = b.and_(b.lshr(bits, sixteen), ir.Constant(INTS, [1] * LANES))
+            rounded = b.add(b.add(bits, ir.Constant(INTS, [0x7FFF] * LANES)), odd)
+            value = b.trunc(b.lshr(rounded, sixteen), self.vector)
+        size = 4 if self.dtype == "FLOAT" else 2
+        stored = b.store(value, self._at(index), align=size * (LANES if stream else 1))
         if stream:
             stored.set_metadata("nontemporal", self.builder.module.add_metadata([ir.Constant(_I32, 1)]))
+
+
+class Table:
+    """FLOAT of a table of 65,536, by 16-bit patterns at an address, taken by eight.
+
+    Two loads of the patterns and eight of the table: AVX2's gather is slower on the CPUs that we know.
+    """
+
+    def __init__(self, builder: Any, table: Any, patterns: Any) -> None:
+        self.builder, self.table = builder, builder.bitcast(table, ir.FloatType().as_pointer())
+        self.patterns = builder.bitcast(patterns, ir.IntType(64).as_pointer())
+
+    def __getitem__(self, index: Any) -> Lanes:
+        b, i64 = self.builder, ir.IntType(64)
+        value = ir.Constant(FLOATS, ir.Undefined)
+        for half in range(2):
+            at = b.add(b.shl(index, ir.Constant(index.type, 1)), ir.Constant(index.type, half))
+            four = b.load(b.gep(self.patterns, [at], source_etype=i64), align=2, typ=i64)
+            for lane in range(4):
+                pattern = b.and_(b.lshr(four, ir.Constant(i64, 16 * lane)), ir.Constant(i64, 0xFFFF))
+                found = b.load(b.gep(self.table, [pattern], source_etype=ir.FloatType()), align=4, typ=ir.FloatType())
+                value = b.insert_element(value, found, ir.Constant(_I32, 4 * half + lane))
+        return Lanes(b, value)
 
 
 def groups(builder: Any, n: Any) -> Any:
@@ -170,6 +202,45 @@ def mapped(name: str, step: Step, constants: Sequence[float]) -> Any:
     return run
 
 
+def _table_loop(name: str, dtype: str, largest: float | None, stream: bool) -> Any:
+    def typed(typingctx: Any, out: Any, g: Any, x: Any, table: Any, n: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            out, g = (Memory(builder, p, dtype) for p in args[:2])
+            factors = Table(builder, args[3], args[2])
+            known = Constants(builder, () if largest is None else (0.0, largest, -largest))
+            with cgutils.for_range(builder, groups(builder, args[4])) as loop:
+                product = factors[loop.index] * g[loop.index]
+                if largest is not None:
+                    product = product.choose("==", product, product, known(0.0))
+                    product = product.choose(">", known(largest), known(largest), product)
+                    product = product.choose("<", known(-largest), known(-largest), product)
+                out.put(loop.index, product, stream)
+            return context.get_dummy_value()
+
+        return types.void(*[types.voidptr] * 4, types.int64), codegen
+
+    typed.__name__ = name
+    return intrinsic(typed)
+
+
+def table_times(name: str, dtype: str, saturate: bool) -> Any:
+    """run(out, g, x, table, n, stream): out[i] = table[pattern of x[i]] * g[i] of FLOAT16 or BF16, n a multiple of LANES.
+
+    `out` may be g or x.
+    """
+    largest = {"FLOAT16": 65504.0, "BF16": float.fromhex("0x1.fep127")}[dtype] if saturate else None
+    here, past = _table_loop(name + "_here", dtype, largest, False), _table_loop(name + "_past", dtype, largest, True)
+
+    @inline
+    def run(out, g, x, table, n, stream):  # type: ignore[no-untyped-def]
+        if stream and address(out) & 63 == 0:
+            past(out, g, x, table, n)
+        else:
+            here(out, g, x, table, n)
+
+    return run
+
+
 def sums64(name: str, dtype: str, term: Callable[[Lanes, Lanes], Lanes]) -> Any:
     """sums(to, a, b, n): to[j] = 0 + term(a[j], b[j]) + term(a[64 + j], b[64 + j]) + ..., 64 FLOAT, n a multiple of 64.
 
@@ -198,21 +269,24 @@ def sums64(name: str, dtype: str, term: Callable[[Lanes, Lanes], Lanes]) -> Any:
     return intrinsic(typed)
 
 
-def direct(name: str, fast: Any, plain: Any) -> Any:
-    """tile(out, in0, in1, table, n, stream): `fast(out, in0, in1, n, stream)` does whole vectors, the tile `plain` the rest."""
+def direct(name: str, fast: Any, plain: Any, size: int = 4) -> Any:
+    """tile(out, in0, in1, table, n, stream): `fast`, which has the same arguments, does whole vectors, the tile `plain` the rest.
 
-    def left_over(out, in0, in1, n):  # type: ignore[no-untyped-def]
+    size: bytes of an element of each tensor.
+    """
+
+    def left_over(out, in0, in1, table, n):  # type: ignore[no-untyped-def]
         no_inline()
-        plain(out, in0, in1, out, n)
+        plain(out, in0, in1, table, n)
 
     rest = body_of(name + "_rest", left_over)
 
     @inline
     def tile(out, in0, in1, table, n, stream):  # type: ignore[no-untyped-def]
         whole = n & ~(LANES - 1)
-        fast(out, in0, in1, whole, stream)
+        fast(out, in0, in1, table, whole, stream)
         if whole != n:
-            at = 4 * whole
-            rest(offset(out, at), offset(in0, at), offset(in1, at), n - whole)
+            at = size * whole
+            rest(offset(out, at), offset(in0, at), offset(in1, at), table, n - whole)
 
     return tile

@@ -2,7 +2,7 @@
 
 The files of the kernels are executed a second time. Their functions are plain Python, so numbers that carry bits (`values`) go through
 the same statements that the compiler sees. What speaks to the compiler is replaced: memory by arrays (`memory`), bit casts, a fused
-multiply-add, and the vectors written out by hand (eight lanes of exp, eight look-ups, lines of 64 items), of which the plain form runs.
+multiply-add, and the vectors written out by hand (lines of 64 items), of which the plain form runs.
 Vectors by the compiler, tables and tiling are not seen either; so the last step is compared with what the machine code gave.
 """
 
@@ -114,7 +114,7 @@ _BITS: dict[str, Any] = {
     "f32_of_half_hw": _half_to_float, "half_of_f32_hw": _float_to_half, "fma32": _fma("f32"), "fma64": _fma("f64"),
     "fabs32": _magnitude, "fabs64": _magnitude, "pointer": _same, "address": lambda p: 0, "offset": lambda p, n: p.moved(n),
     "load": {k: memory.load(k) for k in NUMPY}, "store": {k: memory.store(k) for k in NUMPY}, "scratch": memory.scratch,
-    "constant": _constant, "look_up_8": _refuse,
+    "constant": _constant,
 }  # fmt: skip
 _STAND_INS: dict[str, dict[str, Any]] = {
     "machine": {

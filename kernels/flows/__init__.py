@@ -20,7 +20,7 @@ class Plan(NamedTuple):
         address follows the tensors in args.
     host: None, or makes a tile with the bits of `tile` that is faster here. `tile` stays what the card does, and what is counted.
     direct: `host` makes `tile(out, in0[, in1], table, n, stream)`, which writes the tensor itself (`out` may be an input), past the caches
-        with `stream`; others write scratch memory, which is copied.
+        with `stream`; others write scratch memory, which is copied. Of FLOAT16 only where the CPU converts it, elsewhere `tile` is used.
     """
 
     key: tuple[Any, ...]

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..bits import bits_of_f32, fabs32, inline, load, look_up_8, offset, scratch, store
+from ..bits import bits_of_f32, fabs32, inline, load, scratch, store
 from ..catalog import flushes
 from ..elementary import EXP_TILE, Elementary, flush_positive
 from ..formats import reader, writer
-from ..loops import TILE_BYTES
 from ..variant import Variant
 from . import Plan
 
@@ -162,24 +161,23 @@ def log_sigmoid_backward(v: Variant) -> Plan:
 
     def make_by_table() -> Any:
         read, write = reader(v.dtype), writer(v.dtype, saturate)
-        pattern, look, put = load["u16"], load["f32"], store["f32"]
-        factors = scratch(2 * TILE_BYTES)
+        pattern, look = load["u16"], load["f32"]
 
-        # A 16-bit x has 65,536 values: looking f(x) up is faster than computing it. The look-ups are scalar, the rest
-        # is not, so that they are two loops.
+        # A 16-bit x has 65,536 values: looking f(x) up is faster than computing it.
         @inline
         def tile(out, gs, xs, table, n):  # type: ignore[no-untyped-def]
-            f = factors()
-            for i in range(0, n & ~7, 8):
-                look_up_8(offset(f, 4 * i), table, offset(xs, 2 * i))
-            for i in range(n & ~7, n):
-                put(f, i, look(table, np.int64(pattern(xs, i))))
             for i in range(n):
-                write(out, i, look(f, i) * read(gs, i))
+                write(out, i, look(table, np.int64(pattern(xs, i))) * read(gs, i))
 
         return tile
 
-    return Plan(key, (v.dtype, v.dtype), v.dtype, make_by_table, table)
+    def host_by_table() -> Any:
+        from ..lanes import direct, table_times
+
+        name = "_".join(("log_sigmoid", *(part for part in key if part)))
+        return direct(name, table_times(name, v.dtype, saturate), make_by_table(), 2)
+
+    return Plan(key, (v.dtype, v.dtype), v.dtype, make_by_table, table, host_by_table, direct=True)
 
 
 def log_sigmoid(v: Variant) -> Plan:

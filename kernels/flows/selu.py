@@ -81,7 +81,7 @@ def _lanes(steps: str, plain: Any) -> Any:
     run = mapped(name, step, (0.0, float(S), float(SA), float(ALPHA)))
 
     @inline
-    def fast(out, gs, ys, n, stream):  # type: ignore[no-untyped-def]
+    def fast(out, gs, ys, table, n, stream):  # type: ignore[no-untyped-def]
         run(out, gs, ys, ys, F(0.0), n, stream)
 
     return direct(name, fast, plain)
