@@ -20,7 +20,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 
 from .bits import inline, intrinsic, scratch
-from .lanes import FLOATS, INTS, LANES, Constants, Lanes, Memory, groups, mapped
+from .lanes import FLOATS, INTS, LANES, Constants, Kind, Lanes, Memory, groups, mapped
 from .machine import cgutils
 
 #: 1.5 * 2^23: x + MAGIC has the integer nearest x in its low bits.
@@ -128,7 +128,7 @@ def factor_times(steps: str, again: Any, most: int) -> Any:
     `again(e, x, n)` gives the exp(-|x|) that exp_lanes cannot settle: one tile of 128 in 55, and where something is below LIMIT or NaN.
     Where subnormals are flushed, `again` does it: f is not subnormal if e is not.
     """
-    finish = mapped(f"log_sigmoid_{steps}", _STEPS[steps], (1.0,))
+    finish = mapped(f"log_sigmoid_{steps}", Kind(), _STEPS[steps], (1.0,))
     memory, heads, rests = scratch(4 * most), scratch(4 * most), scratch(4 * most)
 
     @inline

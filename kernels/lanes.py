@@ -7,7 +7,7 @@ their stores can bypass the caches.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
@@ -19,6 +19,7 @@ from .machine import cgutils, no_inline
 LANES = 8
 _I32 = ir.IntType(32)
 FLOATS, INTS = ir.VectorType(ir.FloatType(), LANES), ir.VectorType(_I32, LANES)
+_HALVES = ir.VectorType(ir.HalfType(), LANES)
 
 
 class Lanes:
@@ -62,6 +63,10 @@ class Lanes:
     def choose(self, relation: str, bound: Lanes, then: Lanes, other: Lanes) -> Lanes:
         """`then` where `self relation bound` holds, false for a NaN, `other` elsewhere."""
         return self._of(self.builder.select(self.builder.fcmp_ordered(relation, self.value, bound.value), then.value, other.value))
+
+    def rounded_to_half(self) -> Lanes:
+        """Rounded to FLOAT16, and FLOAT again."""
+        return self._of(self.builder.fpext(self.builder.fptrunc(self.value, _HALVES), FLOATS))
 
     def entry(self, index: Any) -> Lanes:
         """Lane i becomes lane index[i] of self, index[i] < LANES. LLVM makes one permutation of this where the CPU has it."""
@@ -121,11 +126,15 @@ class Memory:
             value = b.bitcast(b.shl(b.zext(value, INTS), ir.Constant(INTS, [16] * LANES)), FLOATS)
         return Lanes(b, value)
 
-    def put(self, index: Any, lanes: Lanes, stream: bool = False) -> None:
+    def put(self, index: Any, lanes: Lanes, stream: bool = False, plus_zero: bool = False) -> None:
         """Rounded once; BF16 as formats.bf16_of_wide. With `stream` past the caches: the address is a multiple of the vector's size."""
         b, value = self.builder, lanes.value
         if self.dtype == "FLOAT16":
             value = b.fptrunc(value, self.vector)
+            if plus_zero:
+                shorts = ir.VectorType(ir.IntType(16), LANES)
+                bits, zero = b.bitcast(value, shorts), ir.Constant(shorts, None)
+                value = b.bitcast(b.select(b.icmp_signed("==", bits, ir.Constant(shorts, [-0x8000] * LANES)), zero, bits), self.vector)
         elif self.dtype == "BF16":
             bits, sixteen = lanes.bits(), ir.Constant(INTS, [16] * LANES)
             odd = b.and_(b.lshr(bits, sixteen), ir.Constant(INTS, [1] * LANES))
@@ -167,16 +176,43 @@ def groups(builder: Any, n: Any) -> Any:
 Step = Callable[..., Lanes]
 
 
-def _loop(name: str, step: Step, constants: Sequence[float], stream: bool) -> Any:
+class Kind(NamedTuple):
+    """Of a mapped loop. dtype: of its tensors, FLOAT, FLOAT16 or BF16. saturate: an overflow gives the largest value, a NaN +0.
+
+    table: the second operand is looked up. plus_zero: +0 is added to each result of FLOAT16 once it is rounded, which turns -0 into +0.
+    """
+
+    dtype: str = "FLOAT"
+    saturate: bool = False
+    table: bool = False
+    plus_zero: bool = False
+
+    @property
+    def largest(self) -> float:
+        return {"FLOAT": float.fromhex("0x1.fffffep127"), "FLOAT16": 65504.0, "BF16": float.fromhex("0x1.fep127")}[self.dtype]
+
+
+def saturated(x: Lanes, k: Constants, largest: float) -> Lanes:
+    """x before a rounding that saturates at `largest`; k has it, its negative and 0."""
+    x = x.choose("==", x, x, k(0.0))
+    x = x.choose(">", k(largest), k(largest), x)
+    return x.choose("<", k(-largest), k(-largest), x)
+
+
+def _loop(name: str, kind: Kind, step: Step, constants: Sequence[float], stream: bool) -> Any:
+    limits = (0.0, kind.largest, -kind.largest) if kind.saturate else ()
+
     def typed(typingctx: Any, out: Any, a: Any, b: Any, c: Any, s: Any, n: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            out, *inputs = (Memory(builder, p) for p in args[:4])
-            known = Constants(builder, constants)
+            out, *inputs = (Memory(builder, p, kind.dtype) for p in args[:4])
+            operands: list[Memory | Table] = [inputs[0], Table(builder, args[3], args[2])] if kind.table else [*inputs]
+            k = Constants(builder, (*constants, *limits))
             none = ir.Constant(FLOATS, ir.Undefined)
             first = builder.insert_element(none, args[4], ir.Constant(_I32, 0))
             scalar = Lanes(builder, builder.shuffle_vector(first, none, ir.Constant(INTS, None)))
             with cgutils.for_range(builder, groups(builder, args[5])) as loop:
-                out.put(loop.index, step(known, *(p[loop.index] for p in inputs), scalar), stream)
+                result = step(k, *(p[loop.index] for p in operands), *([scalar] if not kind.table else []))
+                out.put(loop.index, saturated(result, k, kind.largest) if kind.saturate else result, stream, kind.plus_zero)
             return context.get_dummy_value()
 
         return types.void(*[types.voidptr] * 4, types.float32, types.int64), codegen
@@ -185,12 +221,13 @@ def _loop(name: str, step: Step, constants: Sequence[float], stream: bool) -> An
     return intrinsic(typed)
 
 
-def mapped(name: str, step: Step, constants: Sequence[float]) -> Any:
+def mapped(name: str, kind: Kind, step: Step, constants: Sequence[float]) -> Any:
     """run(out, a, b, c, s, n, stream): out[i] = step(k, a[i], b[i], c[i], s), n a multiple of LANES; k(x) is one of the constants.
 
-    `out` may be a, b or c; what `step` does not use is not read. With `stream` the stores bypass the caches if `out` starts a line.
+    With kind.table it is step(k, a[i], c[pattern of b[i]]). `out` may be a, b or c; what `step` does not use is not read. With `stream` the
+    stores bypass the caches if `out` starts a line.
     """
-    here, past = _loop(name + "_here", step, constants, False), _loop(name + "_past", step, constants, True)
+    here, past = _loop(name + "_here", kind, step, constants, False), _loop(name + "_past", kind, step, constants, True)
 
     @inline
     def run(out, a, b, c, s, n, stream):  # type: ignore[no-untyped-def]
@@ -198,45 +235,6 @@ def mapped(name: str, step: Step, constants: Sequence[float]) -> Any:
             past(out, a, b, c, s, n)
         else:
             here(out, a, b, c, s, n)
-
-    return run
-
-
-def _table_loop(name: str, dtype: str, largest: float | None, stream: bool) -> Any:
-    def typed(typingctx: Any, out: Any, g: Any, x: Any, table: Any, n: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            out, g = (Memory(builder, p, dtype) for p in args[:2])
-            factors = Table(builder, args[3], args[2])
-            known = Constants(builder, () if largest is None else (0.0, largest, -largest))
-            with cgutils.for_range(builder, groups(builder, args[4])) as loop:
-                product = factors[loop.index] * g[loop.index]
-                if largest is not None:
-                    product = product.choose("==", product, product, known(0.0))
-                    product = product.choose(">", known(largest), known(largest), product)
-                    product = product.choose("<", known(-largest), known(-largest), product)
-                out.put(loop.index, product, stream)
-            return context.get_dummy_value()
-
-        return types.void(*[types.voidptr] * 4, types.int64), codegen
-
-    typed.__name__ = name
-    return intrinsic(typed)
-
-
-def table_times(name: str, dtype: str, saturate: bool) -> Any:
-    """run(out, g, x, table, n, stream): out[i] = table[pattern of x[i]] * g[i] of FLOAT16 or BF16, n a multiple of LANES.
-
-    `out` may be g or x.
-    """
-    largest = {"FLOAT16": 65504.0, "BF16": float.fromhex("0x1.fep127")}[dtype] if saturate else None
-    here, past = _table_loop(name + "_here", dtype, largest, False), _table_loop(name + "_past", dtype, largest, True)
-
-    @inline
-    def run(out, g, x, table, n, stream):  # type: ignore[no-untyped-def]
-        if stream and address(out) & 63 == 0:
-            past(out, g, x, table, n)
-        else:
-            here(out, g, x, table, n)
 
     return run
 

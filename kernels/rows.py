@@ -86,10 +86,10 @@ def _by_tile(parts: Parts) -> Any:
 
 def _by_vectors(name: str, parts: Parts, step: Any) -> Any:
     """The same of FLOAT, straight to `out`; what is left over after the last vector goes by way of `tile`."""
-    from .lanes import LANES, mapped  # only a compiler can use them, and this file is also run without one
+    from .lanes import LANES, Kind, mapped  # only a compiler can use them, and this file is also run without one
 
     rest = _by_tile(parts)
-    vectors = mapped(name + "_last", lambda c, a, b, _, s: step(a, b, s), ())
+    vectors = mapped(name + "_last", Kind(), lambda c, a, b, _, s: step(a, b, s), ())
 
     @inline
     def put(out, a, b, m, s, n, stream, tile):  # type: ignore[no-untyped-def]

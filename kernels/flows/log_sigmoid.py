@@ -172,10 +172,16 @@ def log_sigmoid_backward(v: Variant) -> Plan:
         return tile
 
     def host_by_table() -> Any:
-        from ..lanes import direct, table_times
+        from ..lanes import Kind, direct, mapped
 
         name = "_".join(("log_sigmoid", *(part for part in key if part)))
-        return direct(name, table_times(name, v.dtype, saturate), make_by_table(), 2)
+        product = mapped(name, Kind(v.dtype, saturate, table=True), lambda k, g, f: f * g, ())
+
+        @inline
+        def fast(out, gs, xs, table, n, stream):  # type: ignore[no-untyped-def]
+            product(out, gs, xs, table, F(0.0), n, stream)
+
+        return direct(name, fast, make_by_table(), 2)
 
     return Plan(key, (v.dtype, v.dtype), v.dtype, make_by_table, table, host_by_table, direct=True)
 

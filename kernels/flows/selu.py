@@ -67,24 +67,31 @@ def _step_document(g, y):  # type: ignore[no-untyped-def]
     return g * (y / S + ALPHA) if y < F(0.0) else g
 
 
-def _lanes(steps: str, plain: Any) -> Any:
-    """The FLOAT tile of `Plan.direct`: what is left over at the end is done by the tile `plain`."""
-    from ..lanes import direct, mapped  # here: only a compiler can use them, and the flow is also read without one
+def _lanes(steps: str, dtype: str, saturate: bool, plain: Any) -> Any:
+    """The tile of `Plan.direct`: what is left over at the end is done by the tile `plain`."""
+    from ..lanes import Kind, direct, mapped, saturated  # here: only a compiler can use them, and the flow is also read without one
 
-    def step(c: Any, g: Any, y: Any, _: Any, s: Any) -> Any:
+    half = steps == "lt_half"
+    scale, scale_alpha, alpha = (float(c) for c in ((S_HALF, SA_HALF, ALPHA) if half else (S, SA, ALPHA)))
+    kind = Kind(dtype, saturate, plus_zero=half)
+
+    def step(k: Any, g: Any, y: Any, _: Any, s: Any) -> Any:
         if steps == "document":
-            return y.choose("<", c(0.0), g * (y / c(float(S)) + c(float(ALPHA))), g)
-        product = g * y.choose("<=" if steps == "le" else "<", c(0.0), y + c(float(SA)), c(float(S)))
-        return product if steps == "le" else product + c(0.0)
+            return y.choose("<", k(0.0), g * (y / k(scale) + k(alpha)), g)
+        a = y + k(scale_alpha)
+        if half:
+            a = (saturated(a, k, kind.largest) if saturate else a).rounded_to_half()
+        product = g * y.choose("<=" if steps == "le" else "<", k(0.0), a, k(scale))
+        return product + k(0.0) if steps == "lt" else product
 
-    name = f"selu_backward_{steps}"
-    run = mapped(name, step, (0.0, float(S), float(SA), float(ALPHA)))
+    name = "_".join(("selu_backward", steps, dtype, "sat" if saturate else "inf"))
+    run = mapped(name, kind, step, (0.0, scale, scale_alpha, alpha))
 
     @inline
     def fast(out, gs, ys, table, n, stream):  # type: ignore[no-untyped-def]
         run(out, gs, ys, ys, F(0.0), n, stream)
 
-    return direct(name, fast, plain)
+    return direct(name, fast, plain, 4 if dtype == "FLOAT" else 2)
 
 
 def _tile_half(saturate: bool) -> Any:
@@ -161,6 +168,7 @@ def selu_backward(v: Variant) -> Plan:
     A NaN in y takes the second branch and is lost; a NaN or an infinity in g propagates up to the final rounding.
     """
     wide = v.arch == "dav_3510"
+    floating = v.dtype in ("FLOAT", "FLOAT16", "BF16")
     saturate = v.saturate and v.dtype in ("FLOAT16", "BF16")
     s32 = chosen(v.assume, "s32_f32_mode") if v.dtype == "INT32" else "rint"
     to_int = "trunc"
@@ -186,13 +194,13 @@ def selu_backward(v: Variant) -> Plan:
         return _binary_tile(read, step, write)
 
     def host() -> Any:
-        if v.dtype == "FLOAT":
-            return _lanes(steps, make())
+        if floating:
+            return _lanes(steps, v.dtype, saturate, make())
         step = {"document": _step_document, "le": _step_le, "lt_half": _step_int8}[steps]
         return _binary_tile(reader("INT8"), step, _writer_int8(to_int, through_half))
 
     key = (steps, v.dtype, "sat" if saturate else "inf", to_int if v.dtype in ("INT8", "INT32") else "", s32)
-    return Plan(key, (v.dtype, v.dtype), v.dtype, make, host=host if v.dtype in ("FLOAT", "INT8") else None, direct=v.dtype == "FLOAT")
+    return Plan(key, (v.dtype, v.dtype), v.dtype, make, host=host if floating or v.dtype == "INT8" else None, direct=floating)
 
 
 def _step_forward(exp: Any) -> Any:
