@@ -15,12 +15,15 @@ import shutil
 import sys
 import threading
 import uuid
+import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
 #: Stamps kept in a cache directory, the last used first: two checkouts may share one directory.
 STAMPS_KEPT = 4
 _STAMP_LENGTH = 20
+#: Bytes of the checksum that a file starts with: machine code with a flipped bit may run and give wrong results.
+_CRC = 4
 
 
 class CacheState(NamedTuple):
@@ -108,7 +111,10 @@ class Disk:
         # Whatever is wrong with the file, the kernel can be compiled: that is a miss, not an error.
         try:
             rebuild: Any = compiler.CompileResult._rebuild
-            return rebuild(context, *pickle.loads(file.read_bytes()))
+            content = file.read_bytes()
+            if zlib.crc32(content[_CRC:]).to_bytes(_CRC, "little") != content[:_CRC]:
+                return None
+            return rebuild(context, *pickle.loads(content[_CRC:]))
         except Exception:
             return None
 
@@ -123,7 +129,8 @@ class Disk:
         try:
             new = not file.parent.exists()
             file.parent.mkdir(parents=True, exist_ok=True)
-            part.write_bytes(dumps(cres._reduce()))
+            content: bytes = dumps(cres._reduce())
+            part.write_bytes(zlib.crc32(content).to_bytes(_CRC, "little") + content)
             part.replace(file)
             if new:
                 _prune(self.root, file.parent)

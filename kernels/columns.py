@@ -186,7 +186,7 @@ def _tree(parts: Any, terms: Any) -> Any:
     @inline
     def sums(x, a, b, ms, r, pitch, w):  # type: ignore[no-untyped-def]
         if r <= limit:
-            # A 16-bit column of 124 to 128 rows is a single block [assumed: single_block]: that is H as well.
+            # A 16-bit column of 124 to 128 rows is a single block: that is H as well.
             p = up_to(r)
             for k in range(r):
                 fresh = k < p

@@ -116,7 +116,7 @@ def softmax(v: Variant, last: bool) -> RowPlan:
     """exp(x - max) / sum. A NaN makes its row NaN; a row of -inf is NaN.
 
     FLOAT16 takes the maximum and the difference natively: the difference is rounded to FLOAT16, and under saturation
-    a NaN difference is +0 [assumed: native_sub_saturates], so that inf - inf counts as the maximum itself.
+    a NaN difference is +0, as any FLOAT16 step has it, so that inf - inf counts as the maximum itself.
     """
     v = v._replace(numerics="device")
     double = v.dtype == "DOUBLE"
