@@ -84,19 +84,19 @@ def _by_tile(parts: Parts) -> Any:
     return put
 
 
-def _by_vectors(name: str, parts: Parts, step: Any) -> Any:
-    """The same of FLOAT, straight to `out`; what is left over after the last vector goes by way of `tile`."""
+def _by_vectors(name: str, plan: RowPlan, parts: Parts, step: Any) -> Any:
+    """The same straight to `out`; what is left over after the last vector goes by way of `tile`."""
     from .lanes import LANES, Kind, mapped  # only a compiler can use them, and this file is also run without one
 
-    rest = _by_tile(parts)
-    vectors = mapped(name + "_last", Kind(), lambda c, a, b, _, s: step(a, b, s), ())
+    rest, size = _by_tile(parts), parts.size
+    vectors = mapped(name + "_last", Kind(plan.dtype, plan.saturate), lambda c, a, b, _, s: step(a, b, s), ())
 
     @inline
     def put(out, a, b, m, s, n, stream, tile):  # type: ignore[no-untyped-def]
         whole = n & ~(LANES - 1)
         vectors(out, a, b, b, s, whole, stream)
         if whole != n:
-            at = 4 * whole
+            at = size * whole
             rest(offset(out, at), offset(a, at), offset(b, at), m, s, n - whole, False, tile)
 
     return put
@@ -110,14 +110,17 @@ def along_last(name: str, plan: RowPlan) -> Any:
         parts.size, orders.size, orders.line, orders.get, orders.put, orders.zero
     )  # fmt: skip
     read, larger, prepare, finish = parts.read, parts.larger, parts.prepare, parts.finish
-    put_results = _by_vectors(name, parts, plan.vectors[1]) if plan.vectors and plan.dtype == "FLOAT" else _by_tile(parts)
     h_limit, f_limit, unit = LAST_LIMITS[size]
     tile_memory, lanes_memory = scratch(TILE_BYTES), scratch(128 * wide)
     # Whole lines, and a row of 16 items for the short halving.
     row_memory = scratch((f_limit + 64) // 64 * line if order == "tree" else line)
     row_sum = {"lanes64": _lanes64, "sequential": _sequential, "tree": _tree}[order](parts, h_limit, f_limit, unit)
-    if order == "lanes64" and plan.vectors and (plan.dtype != "FLOAT16" or converts_half()):
-        row_sum = _lanes64_by_vectors(name, plan.dtype, parts, plan.vectors[0])
+    put_results = _by_tile(parts)
+    if plan.vectors and (plan.dtype != "FLOAT16" or converts_half()):
+        vector_term, vector_step = plan.vectors
+        put_results = _by_vectors(name, plan, parts, vector_step)
+        if order == "lanes64":
+            row_sum = _lanes64_by_vectors(name, plan.dtype, parts, vector_term)
     full = TILE_BYTES // size
     r_at = inputs + 2
 
