@@ -47,8 +47,6 @@ def command(
 ) -> None:
     """Run a Python script with `import acl` resolved to the emulator, or a program with its libraries. Options stand before it."""
     settings(soc=soc, devices=devices, numerics=numerics, schedule=schedule, strict_products=strict_products, clock=clock, host=host)
-    if trace is not None and (trace.is_dir() or not os.access(trace.resolve().parent, os.W_OK)):
-        raise CommandError(f"--trace {trace}: no file can be written there")
     strict = None if strict_products is None else str(int(strict_products))
     given: dict[str, object] = {"SOC": soc, "DEVICES": devices, "NUMERICS": numerics, "SCHEDULE": schedule, "STRICT_PRODUCTS": strict}
     given |= {"CLOCK": clock, "HOST": host, "TRACE": trace and trace.resolve()}
@@ -57,10 +55,25 @@ def command(
         raise CommandError(f"{program}: no such file; give the path of a Python script or of a program")
     if program.is_dir():
         raise CommandError(f"{program} is a directory; give the path of a Python script or of a program")
+    if trace is not None:
+        _check_trace(trace)
     _for_children()
     if program.suffix not in (".py", ".pyw") and os.access(program, os.X_OK) and not _is_python(program):
         run_program(program, args or [])
     run_script(program, args or [])
+
+
+def _check_trace(path: Path) -> None:
+    """Wrong usage when no timeline can be written there; nothing is changed, nor left behind."""
+    from emu.timeline import events
+
+    new = not path.exists()
+    try:
+        os.close(events.claim(path))
+    except OSError as error:
+        raise usage(f"--trace {path}: {error.strerror}; give the name of a file that can be written") from None
+    if new:
+        path.unlink()
 
 
 def run_program(program: Path, args: list[str]) -> NoReturn:
@@ -87,22 +100,34 @@ def run_program(program: Path, args: list[str]) -> NoReturn:
 
 
 def run_script(script: Path, args: list[str]) -> None:
-    """Run a Python script in this process as ``python script args`` would, with the emulator's ``acl``."""
+    """Run a Python script in this process as ``python script args`` would, with the emulator's ``acl``.
+
+    Its exit code is the script's, or 1 when that is 0 and the timeline could not be written.
+    """
     import emu
 
     if script.suffix not in (".py", ".pyw") and not _is_python(script):
         hint = f"; compile it first: emu cxx {script} -o {script.with_suffix('')}" if script.suffix in _SOURCES else ""
         raise usage(f"{script} is no Python script; its name should end in .py{hint}")
     emu.install()
+    traced = bool(os.environ.get("EMU_TRACE"))  # the first context takes it away
     sys.argv = [str(script), *args]
     sys.path[0] = str(script.resolve().parent)
     sys.path.insert(1, _SHIM)  # processes that multiprocessing spawns take this list from us
     restore_output()
     try:
         runpy.run_path(str(script), run_name="__main__")
+    except SystemExit as done:
+        if done.code not in (None, 0):
+            raise
     except Exception as error:
         _print_as_python_does(error, script)
         raise typer.Exit(1) from None
+    if traced:
+        from emu import timeline
+
+        if timeline.lost():
+            raise typer.Exit(1)
 
 
 def _for_children() -> None:

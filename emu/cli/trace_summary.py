@@ -28,7 +28,7 @@ def command(
         return
     print(f"EMULATED {loaded.about.get('soc', '')}; all times are {clock} time. Device tasks span {span:.3f} µs {clock}.")
     if not loaded.complete:
-        print("The file has no end: its process was still running, or was killed.")
+        print("The file has no end: its process runs still, was killed, or could not write it.")
     unit = f"µs ({clock})"
     print_table(
         ("operator", "count", f"total {unit}", f"mean {unit}", f"longest {unit}", "share of busy"),

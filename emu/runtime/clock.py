@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -117,7 +118,7 @@ def price(ex: Executor) -> None:
             try:
                 cost = bound.costs[step] = step_cost(step, bound.soc)
             except CountError as error:
-                _say_once(f"emu: no simulated time for {step.name}: {error}\n")
+                _say_once(f"no simulated time for {step.name}: {error}")
                 return
         costs.append(cost)
     ex.plan.costs[:] = costs
@@ -129,7 +130,13 @@ _said: set[str] = set()
 def _say_once(text: str) -> None:
     if text not in _said:
         _said.add(text)
-        os.write(2, text.encode())
+        say(text)
+
+
+def say(text: str) -> None:
+    """A message on stderr; nothing fails when nobody can read it."""
+    with suppress(OSError):
+        os.write(2, f"emu: {text}\n".encode("utf-8", "backslashreplace"))
 
 
 _copies: dict[tuple[str, str, int], int] = {}

@@ -37,6 +37,9 @@ class Hooks:
         """A task has run that was queued while a hook listened: (its number, wall ns of begin and end, simulated ns of the end); runs
         under the stream's drain lock. Not the task: who keeps that keeps all its arguments."""
 
+    def failed(self, task: Any) -> None:
+        """``task`` has raised, and its context gets a fault; :meth:`finished` follows. Runs under the stream's drain lock."""
+
     def dropped(self, stream: Any, task: Any) -> None:
         """``task`` (or gate) will never run: its stream was aborted or destroyed, its context has a fault; or a wait was given up."""
 

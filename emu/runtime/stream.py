@@ -125,10 +125,9 @@ class Stream:
                 began = perf_counter_ns()
             task.run()
         except AclError as error:
-            self.context.record_fault(error.code, str(error), self)
+            self._failed(task, hook, error.code, str(error))
         except Exception as error:
-            text = f"{task.name} on stream {self.id}: {type(error).__name__}: {error}"
-            self.context.record_fault(_INTERNAL, text, self)
+            self._failed(task, hook, _INTERNAL, f"{task.name} on stream {self.id}: {type(error).__name__}: {error}")
         except BaseException:  # KeyboardInterrupt: it must not run twice
             self.queue.popleft()
             if hook is not None:
@@ -141,6 +140,11 @@ class Stream:
             except AttributeError:  # queued while nobody listened
                 return
             hook.finished((number, began, ended, self.sim_ns))
+
+    def _failed(self, task: Task, hook: hooks.Hooks | None, code: int, text: str) -> None:
+        if hook is not None:
+            hook.failed(task)
+        self.context.record_fault(code, text, self)
 
     def reach(self, ns: int) -> None:
         """The stream is no earlier than ``ns`` now."""

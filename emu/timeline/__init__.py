@@ -4,6 +4,6 @@
 texts and the file), ``reader`` loads and checks a file, ``summary`` and ``plot`` look at one.
 """
 
-from emu.timeline.recorder import Recorder, from_environment, trace
+from emu.timeline.recorder import Recorder, from_environment, lost, trace
 
-__all__ = ["Recorder", "from_environment", "trace"]
+__all__ = ["Recorder", "from_environment", "lost", "trace"]

@@ -7,7 +7,12 @@ carry the other clock in ns.
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
+import os
+import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -66,21 +71,53 @@ def row(pid: int, tid: int, name: str) -> Pieces:
     return _named(pid, tid, [("thread_name", {"name": name}), ("thread_sort_index", {"sort_index": tid})])
 
 
+def claim(path: str | Path) -> int:
+    """A descriptor of the file to write, which is this one's alone until it is closed; what the file holds is not touched.
+
+    OSError when no file can be written there, or when a trace is being written to it, by this process or another.
+    """
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)  # or it would wait for a pipe's reader
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OSError(errno.EBUSY, "another trace is being written to this file", str(path)) from None
+        except OSError:
+            pass  # a file system without locks
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
 class File:
-    """A trace that grows. Nothing is kept in memory; a file without its end can still be read."""
+    """A trace that grows. Nothing is kept in memory; a file without its end can still be read. OSError when a write fails."""
 
     def __init__(self, path: str | Path, about: dict[str, Any], label: str) -> None:
-        self._file = open(path, "wb", buffering=0)  # noqa: SIM115  closed by close()
+        self._fd = claim(path)
         first = layer(CANN, label)[0]
-        self._file.write(f'{{"displayTimeUnit":"ns","otherData":{json.dumps(about)},"traceEvents":[\n{first}'.encode())
+        try:
+            os.ftruncate(self._fd, 0)
+            self.write(f'{{"displayTimeUnit":"ns","otherData":{json.dumps(about)},"traceEvents":[\n{first}'.encode())
+        except OSError:
+            self.leave()
+            raise
 
     def write(self, events: bytes | memoryview) -> None:
         """Add events; each begins with a comma and a line break."""
         left = memoryview(events)
         while left:
-            left = left[self._file.write(left) :]
+            left = left[os.write(self._fd, left) :]
 
-    def close(self) -> None:
+    def end(self) -> None:
         """The end of the list and of the object."""
-        self._file.write(b"\n]}\n")
-        self._file.close()
+        self.write(b"\n]}\n")
+        with suppress(OSError):  # a forked child may hold the file open: closing does not free it then
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
+        self.leave()
+
+    def leave(self) -> None:
+        """Write nothing more."""
+        os.close(self._fd)

@@ -53,9 +53,17 @@ class Row:
 
 
 def device(
-    simulated: bool, name: str, cost: Any, nbytes: int | None, waited: Stream | None, row: Row, thread: int, takes_time: bool
+    simulated: bool,
+    name: str,
+    cost: Any,
+    nbytes: int | None,
+    waited: Stream | None,
+    row: Row,
+    thread: int,
+    takes_time: bool,
+    failed: bool,
 ) -> events.Pieces:
-    """A slice of a stream with its arrow; what takes no time has none, nor has a wait."""
+    """A slice of a stream with its arrow; what takes no time has none, nor has a wait. ``failed``: the task left a fault, and says so."""
     args: dict[str, Any] = {"Task Type": _TASK_TYPES.get(name, row.core)}
     if cost is not None:
         args |= {
@@ -68,6 +76,8 @@ def device(
         args["bytes"] = nbytes
     if waited is not None:
         args |= {"waited_for_stream": waited.id, "waited_for_device": waited.context.device.index}
+    if failed:
+        args["failed"] = True
     args["Stream Id"] = row.tid
     other = "wall" if simulated else "sim"
     numbers = [("Task Id", _TASK_ID), ("connection_id", _CONNECTION), (f"{other}_ns", OTHER), (f"{other}_dur_ns", _OTHER_TOOK)]

@@ -45,15 +45,16 @@ class Template:
     ``thread`` is the host thread of its call (0: none), ``call`` False when the call itself stands in a later line, ``stream`` what counts
     the tasks of its task (None: no task). ``held`` is kept alive as long as the template: its identity may be the template's key.
     ``notes`` is where the numbers of calls go that are noted with the template alone, ``note`` adds some; ``took`` is what each of their
-    tasks costs.
+    tasks costs, ``name`` the name of these calls.
     """
 
     __slots__ = (
-        "_limits", "_text", "_used", "blank", "call", "code", "held", "note", "notes", "places", "slots", "stream", "thread", "took",
-        "width",
+        "_limits", "_text", "_used", "blank", "call", "code", "held", "name", "note", "notes", "places", "slots", "stream", "thread",
+        "took", "width",
     )  # fmt: skip
     notes: list[int]
     note: Callable[[tuple[int, ...]], None]
+    name: str
 
     def __init__(self, pieces: list[str | Slot], *, thread: int = 0, call: bool = False, stream: Any = None, held: Any = None) -> None:
         self.thread = thread

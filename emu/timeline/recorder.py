@@ -56,11 +56,14 @@ class Recorder(hooks.Hooks):
         self._due = 0
         self._lock = threading.Lock()
         self._writer: Writer | None = None
+        self._pid = os.getpid()
+        #: Whether a write has failed: the file is not whole.
+        self.lost = False
 
     # -- start and stop --------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Open the file and listen. OSError when it cannot be written."""
+        """Open the file and listen. OSError when it cannot be written, or another trace is being written to it."""
         from emu import __version__
 
         s = self._settings
@@ -76,17 +79,44 @@ class Recorder(hooks.Hooks):
         file = events.File(self.path, about, label)
         self._writer = Writer(file, label, self.clock == "simulated", clock.now(), next(hooks.numbers))
         self._known = self._writer.quick.get
+        self._failed = self._writer.failed
         self._due = _clock() + PAUSE_NS
         hooks.install(self)
 
     def stop(self) -> None:
-        """Stop listening; write what has run. What is still queued is left out: synchronise before."""
-        hooks.remove(self)
+        """Stop listening; write what has run. Of what is still queued only the calls are written, and a line on stderr says so."""
+        if os.getpid() != self._pid:
+            self._leave()
+            return
         with self._lock:
-            if self._writer is not None:
-                self._writer.write(self._pending, self._reports, unfinished=True)
-                self._writer.finish()
-                self._writer = None
+            writer, self._writer = self._writer, None
+            if writer is None:
+                return
+            hooks.remove(self)
+            try:
+                writer.write(self._pending, self._reports, unfinished=True)
+                writer.finish()
+            except OSError as error:
+                writer.leave()
+                self._lost(error)
+                return
+        if writer.left_out:
+            what = "1 task was" if writer.left_out == 1 else f"{writer.left_out} tasks were"
+            clock.say(f"trace {self.path}: {what} still queued at its end and left out; synchronise before")
+
+    def _lost(self, error: OSError) -> None:
+        """The file cannot be written any more: that is no concern of the program's."""
+        self.lost = True
+        clock.say(f"trace {self.path}: {error.strerror}; the file has no end, and nothing more is traced")
+
+    def _leave(self) -> None:
+        """Listen no more and leave the file as it is. In a forked child it is the parent's."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            hooks.remove(self)
+            writer.leave()
+        self._pending.clear()
+        self._reports.clear()
 
     # -- what the runtime reports: the ends of tasks to _reports, everything else to _pending --------------------------------
 
@@ -96,6 +126,9 @@ class Recorder(hooks.Hooks):
     def waited(self, stream: Stream, wait: Any) -> None:
         now = _clock()
         self._ended(wait, wait.since_wall_ns or now, now, stream.sim_ns)
+
+    def failed(self, task: Any) -> None:
+        self._failed.add(getattr(task, "number", 0))
 
     def dropped(self, stream: Stream, task: Any) -> None:
         if not isinstance(task, Gate) or isinstance(task, (Record, Wait)):
@@ -137,9 +170,15 @@ class Recorder(hooks.Hooks):
 
     freed = allocated
 
+    def flush(self) -> None:
+        """Write what can be written now."""
+        self._write(_clock(), True)
+
     def _write(self, now: int, flush: bool) -> None:
-        """Let the writer take what it can, unless another thread does."""
-        if self._lock.acquire(False):
+        """Let the writer take what it can, unless another thread does. A failure is said, and never the program's."""
+        if os.getpid() != self._pid:
+            self._leave()
+        elif self._lock.acquire(False):
             try:
                 if self._writer is not None:
                     self._writer.write(self._pending, self._reports, flush=flush)
@@ -147,6 +186,9 @@ class Recorder(hooks.Hooks):
                 self._next = left + max(CHUNK, left // 2)  # what waits long is not looked at over and over
                 if flush:
                     self._due = now + PAUSE_NS
+            except OSError as error:
+                self._leave()
+                self._lost(error)
             finally:
                 self._lock.release()
 
@@ -155,8 +197,9 @@ class Recorder(hooks.Hooks):
 def trace(path: str | Path, clock: str | None = None) -> Iterator[Recorder]:
     """``with emu.trace("out.json"):`` writes the timeline of what is queued and run inside.
 
-    ``clock`` is "simulated" or "wall" for ts and dur; None takes the Config's. Work that is still queued at the end is left out:
-    synchronise before. OSError when the file cannot be written.
+    ``clock`` is "simulated" or "wall" for ts and dur; None takes the Config's. Work that is still queued at the end is left out, with a
+    line on stderr: synchronise before. OSError when the file cannot be opened and begun, or when another trace is being written to it. A
+    write that fails later is a line on stderr and ends the trace, not the program. A process that is forked inside is not traced.
     """
     recorder = Recorder(path, clock)
     recorder.start()
@@ -170,7 +213,10 @@ _started: Recorder | None = None
 
 
 def from_environment() -> None:
-    """EMU_TRACE=PATH: trace the whole process, from its first context to its end, but none of the processes that it starts."""
+    """EMU_TRACE=PATH: trace the whole process, from its first context to its end, but none of the processes that it starts from then on.
+
+    When that cannot be, a line on stderr says why, and the process runs untraced.
+    """
     global _started
     path = os.environ.pop("EMU_TRACE", "")
     if not path or _started is not None:
@@ -181,13 +227,14 @@ def from_environment() -> None:
     try:
         _started.start()
     except OSError as error:
-        _started = None
-        raise SystemExit(f"emu: EMU_TRACE={path}: {error.strerror}") from None
-    atexit.register(_finish, os.getpid())
+        _started.lost = True
+        clock.say(f"EMU_TRACE={path}: {error.strerror}; nothing is traced")
+    else:
+        atexit.register(_started.stop)
 
 
-def _finish(pid: int) -> None:
-    global _started
-    if _started is not None and pid == os.getpid():
-        _started.stop()
-        _started = None
+def lost() -> bool:
+    """Whether the trace that EMU_TRACE asks for could not be written so far."""
+    if _started is not None:
+        _started.flush()
+    return _started is not None and _started.lost

@@ -53,7 +53,7 @@ class Summary(NamedTuple):
 
 
 def _works(e: Event) -> bool:
-    return e.get("cat") in ("kernel", "copy")
+    return e["cat"] in ("kernel", "copy") and not e.get("args", {}).get("failed")
 
 
 def _name(pid: int, tid: int) -> str:

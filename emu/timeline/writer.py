@@ -51,10 +51,14 @@ class Writer:
         self._open: dict[int, list[Work]] = {}
         #: Templates of host calls without tasks and of counters.
         self._others: dict[Any, Template] = {}
+        #: Tasks that had not run when the trace ended.
+        self.left_out = 0
+        #: The numbers of tasks that failed, noted before they are reported as run.
+        self.failed: set[int] = set()
 
     def write(self, pending: deque[Any], reports: list[int], *, flush: bool = False, unfinished: bool = False) -> None:
         """Take what is at the head of ``pending``, up to the first task that has not run (``unfinished``: leave such tasks out), and write
-        whole blocks (``flush``: all).
+        whole blocks (``flush``: all). Of a task that has not run or never will, the host's call is written. OSError of the file.
 
         ``pending`` has a template of ``quick`` for each launch that was noted with it, the arguments of
         :meth:`emu.runtime.hooks.Hooks.issued` for others, what ``enqueued`` reports, (thread, name, begin on both clocks, end, end wall)
@@ -91,7 +95,11 @@ class Writer:
             sim, _, wall, _ = tasks[0][2]
             self._call(tasks, thread, tasks[-1][0].name, (sim, wall, sim, wall))
         self._flush()
-        self._file.close()
+        self._file.end()
+
+    def leave(self) -> None:
+        """Write nothing more, not even what is waiting."""
+        self._file.leave()
 
     def _flush(self) -> None:
         self._block.flush()
@@ -116,17 +124,28 @@ class Writer:
                 return True
             report = self._ended.one(number)
             if report is None:
-                return unfinished
-            if report[2] != DROPPED:
+                if not unfinished:
+                    return False
+                self.left_out += 1
+            if report is None or report[2] == DROPPED:
+                self._no_task(task, thread, entry[3:])
+            else:
                 self._task(stream, task, thread, entry[3:], report)
         return True
+
+    def _no_task(self, task: Any, thread: int, call: tuple[Any, ...]) -> None:
+        """The call of a task that has not run; a call that queues several is reported by itself."""
+        if type(task) in kinds.QUEUED:
+            self._call([], thread, kinds.CALLS[task.name], (task.issued_ns, call[0]) * 2)
+        elif len(call) == 2:
+            self._call([], thread, call[0], call[1][1:])
 
     def _task(self, stream: Stream, task: Any, thread: int, call: tuple[Any, ...], report: tuple[int, int, int]) -> None:
         """A task that has run. ``call``: what :meth:`Hooks.issued` says of the call, or the wall time of queueing alone."""
         begin_wall, end_wall, end = report
         if type(task) in kinds.QUEUED:
-            begin, sim, queued = getattr(task, "since_ns", end - getattr(task, "cost_ns", 0)), task.issued_ns, call[0]
-            self._call([(task, stream, (begin, end, begin_wall, end_wall))], thread, kinds.CALLS[task.name], (sim, queued, sim, queued))
+            begin = getattr(task, "since_ns", end - getattr(task, "cost_ns", 0))
+            self._call([(task, stream, (begin, end, begin_wall, end_wall))], thread, kinds.CALLS[task.name], (task.issued_ns, call[0]) * 2)
             return
         cost = getattr(task, "cost", None)
         times = (end if cost is None else end - cost.ns, end, begin_wall, end_wall)
@@ -139,7 +158,7 @@ class Writer:
             notes = self._notes.get(thread)
             if notes is None:
                 notes = self._notes[thread] = []
-            template.notes, template.note, template.took = notes, notes.extend, cost.ns
+            template.notes, template.note, template.took, template.name = notes, notes.extend, cost.ns, name
             if len(self.quick) >= KEPT:
                 self.quick.clear()
             self.quick[id(cost), stream, name, thread] = template
@@ -159,13 +178,12 @@ class Writer:
             run, notes, done, times = run[:count], notes[:count], done[:count], times[:count]
         for kept, mine in places:
             del kept[: NOTE * (count if mine is None else bisect_left(mine, count))]
-        self._ended.take(notes[:, 0], int(np.count_nonzero(done)))
+        finished = int(np.count_nonzero(done))
+        self._ended.take(notes[:, 0], finished)
+        self.left_out += count - finished
         done &= times[:, 2] != DROPPED
         if not done.all():
-            run = [template for template, ran in zip(run, done.tolist(), strict=True) if ran]
-            notes, times = notes[done], times[done]
-            if not run:
-                return count
+            run = [t if ran else self._alone(t.thread, t.name) for t, ran in zip(run, done.tolist(), strict=True)]
         rows = self._block.add_all(run)
         rows[:4] = notes[:, 1:].T
         rows[4] = rows[5] = times[:, 2]
@@ -191,14 +209,17 @@ class Writer:
     def _call(self, tasks: list[Work], thread: int, name: str, took: Times) -> None:
         """A slice of the CANN layer with its tasks."""
         if not tasks:
-            template = self._others.get((thread, name))
-            if template is None:
-                number = self._number(thread)
-                template = self._others[thread, name] = Template(kinds.host(self._simulated, number, name), thread=number, call=True)
-            self._block.add(template, took)
+            self._block.add(self._alone(self._number(thread), name), took)
         for k, (task, stream, times) in enumerate(tasks):
             last = k == len(tasks) - 1
             self._block.add(self._template(task, stream, thread, name if last else None, times), took, times)
+
+    def _alone(self, number: int, name: str) -> Template:
+        """The template of a call without a task, by a thread's row."""
+        template = self._others.get((number, name))
+        if template is None:
+            template = self._others[number, name] = Template(kinds.host(self._simulated, number, name), thread=number, call=True)
+        return template
 
     def _template(self, task: Any, stream: Stream, thread: int, name: str | None, times: Times) -> Template:
         """The template of a task, with the call ``name`` behind it."""
@@ -207,15 +228,16 @@ class Writer:
             row = self._rows[stream] = kinds.Row(stream)
         begin, end, begin_wall, end_wall = times
         takes_time = end > begin if self._simulated else end_wall > begin_wall
+        failed = task.number in self.failed
         own, cost = task.name, getattr(task, "cost", None)
         nbytes = kinds.size(task) if own in ("memcpy", "memset") else None
         waited = task.record.stream if own == "event wait" else None
-        key = id(cost), name, thread, own, nbytes, takes_time, waited
+        key = id(cost), name, thread, own, nbytes, takes_time, waited, failed
         template = row.templates.get(key)
         if template is None:
             number = self._number(thread)
             self._name(row.pid, row.tid, f"Stream {row.tid}")
-            pieces = kinds.device(self._simulated, own, cost, nbytes, waited, row, number, takes_time)
+            pieces = kinds.device(self._simulated, own, cost, nbytes, waited, row, number, takes_time, failed)
             if name is not None:
                 pieces += [",\n", *kinds.host(self._simulated, number, name)]
             if len(row.templates) >= KEPT:

@@ -63,11 +63,40 @@ def test_the_environment_variable(tmp_path):
     assert json.loads((tmp_path / "out.json").read_text())["otherData"]["host"] == "cpp"
 
 
-def test_a_trace_that_cannot_be_written(emu):
-    Path("script.py").write_text("")
-    ran = emu("run", "--trace", "nowhere/out.json", "script.py")
-    assert ran.code == 1
-    assert "--trace nowhere/out.json: no file can be written there" in ran.err
+@pytest.mark.parametrize(
+    ("name", "why"), [("nowhere/out.json", "No such file or directory"), ("/dev/full", "not a regular file"), (".", "Is a directory")]
+)
+def test_a_trace_that_cannot_be_written(emu, name, why):
+    Path("script.py").write_text("print('it runs')")
+    ran = emu("run", "--trace", name, "script.py")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == f"emu: --trace {name}: {why}; give the name of a file that can be written\n"
+
+
+def test_looking_whether_a_trace_can_be_written_changes_nothing(emu):
+    Path("old.json").write_text("kept")
+    for name in ("old.json", "new.json"):
+        emu("run", "--trace", name, "nothing.py")
+    Path("script.py").write_text("print('no context, no timeline')")
+    for name in ("old.json", "new.json"):
+        ran = run("run", "--trace", name, "script.py", cwd=Path())
+        assert (ran.returncode, ran.stderr) == (0, "")
+    assert Path("old.json").read_text() == "kept"
+    assert not Path("new.json").exists()
+
+
+def test_a_file_that_may_not_grow(tmp_path):
+    """The program runs to its end; emu run says once what happened, and its exit code says it as well."""
+    (tmp_path / "script.py").write_text(SCRIPT + "print('the end')\n")
+    line = f"ulimit -f 2; exec '{sys.executable}' -m emu run --trace out.json script.py"
+    clean = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "EMU_CACHE_DIR", "PYTHONPATH")}
+    ran = subprocess.run(["sh", "-c", line], cwd=tmp_path, env=clean, capture_output=True, text=True, check=False, timeout=300)
+    assert (ran.returncode, ran.stdout) == (1, "the end\n")
+    path = tmp_path / "out.json"
+    assert ran.stderr == f"emu: trace {path}: File too large; the file has no end, and nothing more is traced\n"
+    said = run("trace-summary", "out.json", cwd=tmp_path)
+    assert said.returncode == 0
+    assert "The file has no end: its process runs still, was killed, or could not write it." in said.stdout
 
 
 def test_a_trace_by_the_environment_that_cannot_be_written(tmp_path):
@@ -75,8 +104,8 @@ def test_a_trace_by_the_environment_that_cannot_be_written(tmp_path):
     code = "import emu.acl as acl; print(acl.rt.set_device(0))"
     env = {**clean, "EMU_TRACE": "nowhere/out.json"}
     ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=300)
-    assert ran.returncode == 1
-    assert ran.stderr == "emu: EMU_TRACE=nowhere/out.json: No such file or directory\n"
+    assert (ran.returncode, ran.stdout) == (0, "0\n")
+    assert ran.stderr == "emu: EMU_TRACE=nowhere/out.json: No such file or directory; nothing is traced\n"
 
 
 @pytest.fixture(scope="module")

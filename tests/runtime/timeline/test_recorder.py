@@ -15,6 +15,7 @@ from emu.runtime import hooks
 from emu.timeline import reader
 from emu.timeline.events import CANN, HARDWARE
 from emu.timeline.recorder import CHUNK
+from emu.timeline.summary import summarise
 from emu.types import DataType, Format, MemcpyKind
 
 N = 1 << 14
@@ -232,7 +233,7 @@ def test_threads_have_rows_of_their_own(traced):
     assert [e["tid"] for e in trace.slices(CANN)] == [1, 1, 2, 2]
 
 
-def test_dropped_and_unfinished_tasks_are_left_out(card, tmp_path):
+def test_dropped_and_unfinished_tasks_are_left_out(card, tmp_path, capfd):
     c = card(schedule="lazy")
     s, t, x = c.stream(), c.stream(), c.tensor(64)
     c.launch("aclnnInplaceExp", t, x)
@@ -245,6 +246,8 @@ def test_dropped_and_unfinished_tasks_are_left_out(card, tmp_path):
     trace = reader.load(tmp_path / "out.json")
     assert reader.problems(trace) == []
     assert names(trace, HARDWARE) == ["aclnnInplaceSigmoid"], "not the one before the trace, nor the aborted one, nor the one still queued"
+    assert names(trace, CANN) == ["aclnnInplaceExp", "aclnnInplaceSigmoid", "aclrtSynchronizeStream", "aclnnInplaceExp"]
+    assert capfd.readouterr().err.endswith(": 1 task was still queued at its end and left out; synchronise before\n")
     assert c.rt.synchronize_stream(t) == 0
 
 
@@ -261,7 +264,8 @@ def test_a_fault_is_a_task_without_time(card, tmp_path):
     trace = reader.load(tmp_path / "out.json")
     assert reader.problems(trace) == []
     (task,) = trace.slices(HARDWARE)
-    assert (task["name"], task["dur"]) == ("aclnnInplaceExp", 0)
+    assert (task["name"], task["dur"], task["args"]["failed"]) == ("aclnnInplaceExp", 0, True)
+    assert summarise(trace).operators == [], "it did not run"
 
 
 def test_memory_stays_bounded_while_the_file_grows(card, tmp_path):
