@@ -17,15 +17,13 @@ def load(path: Path) -> Trace:
 
     try:
         trace = reader.load(path)
-        wrong = [text for text in reader.problems(trace) if "unknown kind" in text or "wrong type" in text]
+        wrong = reader.malformed(trace)
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise CommandError(f"no timeline: {path} is no text") from None
     except reader.TraceError as error:
         raise CommandError(f"no timeline: {error}") from None
-    except (AttributeError, KeyError, TypeError):  # JSON of another shape
-        wrong = ["it holds other things than aclnn-emu writes"]
     if wrong:
         raise CommandError(f"no timeline: {path}: {wrong[0]}")
     return trace

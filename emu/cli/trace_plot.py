@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from emu.cli import _timeline
-from emu.cli._errors import CommandError
+from emu.cli._errors import CommandError, usage
 
 Out = Annotated[Path | None, typer.Option("-o", "--out", help="The picture; its ending is its format. Default: beside the first trace.")]
 
@@ -18,6 +18,10 @@ def command(traces: Annotated[list[Path], typer.Argument(metavar="TRACE.json..."
     from emu.timeline import plot
 
     path = out or traces[0].with_suffix(".png")
+    if path.is_dir():
+        raise usage(f"-o {path} is a directory: give the name of a picture")
+    if not path.suffix:
+        path = Path(f"{path}.png")
     try:
         loaded = [(trace.stem.replace("_", " "), _timeline.load(trace)) for trace in traces]
         if len({t.clock for _, t in loaded}) > 1:

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from emu.timeline.events import CANN, HARDWARE
 
 Event = dict[str, Any]
+#: Letters of a name; the rest is cut off.
+LETTERS = 100
+#: Times of more µs than this, 30 years, are none.
+_MOST = 1e15
 #: What each kind of event must have beside its name.
 _REQUIRED: dict[str, dict[str, type | tuple[type, ...]]] = {
-    "X": {"ts": (int, float), "dur": (int, float), "pid": int, "tid": int, "cat": str},
+    "X": {"ts": (int, float), "dur": (int, float), "pid": int, "tid": int, "cat": str, "args": dict},
     "M": {"pid": int, "args": dict},
     "C": {"ts": (int, float), "pid": int, "args": dict},
     "s": {"ts": (int, float), "pid": int, "tid": int, "id": int, "cat": str},
     "f": {"ts": (int, float), "pid": int, "tid": int, "id": int, "cat": str},
 }
+#: And what the args of a slice of a stream must have.
+_TASK: dict[str, type | tuple[type, ...]] = {"connection_id": int}
+_WAIT: dict[str, type | tuple[type, ...]] = {**_TASK, "waited_for_stream": int, "waited_for_device": int}
 
 
 class TraceError(ValueError):
@@ -35,32 +44,63 @@ class Trace:
 
     def slices(self, pid: int | None = None, tid: int | None = None) -> list[Event]:
         """The X events, of one layer, or of one of its rows."""
-        return [e for e in self.events if e["ph"] == "X" and pid in (None, e["pid"]) and tid in (None, e["tid"])]
+        if pid is not None and tid is not None:
+            return self._rows.get((pid, tid), [])
+        return [e for e in self.events if e["ph"] == "X" and pid in (None, e["pid"])]
+
+    @cached_property
+    def _rows(self) -> dict[tuple[int, int], list[Event]]:
+        rows: defaultdict[tuple[int, int], list[Event]] = defaultdict(list)
+        for e in self.slices():
+            rows[e["pid"], e["tid"]].append(e)
+        return dict(rows)
+
+    def rows(self) -> list[tuple[int, int]]:
+        """(layer, row) of every row with slices, in order."""
+        return sorted(self._rows)
 
     def device_rows(self) -> list[tuple[int, int]]:
         """(layer, stream) of every stream with slices, in order."""
-        return sorted({(e["pid"], e["tid"]) for e in self.slices() if e["pid"] >= HARDWARE})
+        return [row for row in self.rows() if row[0] >= HARDWARE]
 
     def host_rows(self) -> list[int]:
         """The host threads with slices."""
-        return sorted({e["tid"] for e in self.slices(CANN)})
+        return [tid for pid, tid in self.rows() if pid == CANN]
 
 
 def load(path: str | Path) -> Trace:
-    """Read a trace. TraceError (a ValueError) for a file that is none; OSError when it cannot be read."""
-    text = Path(path).read_text(encoding="utf-8")
+    """Read a trace; long names are cut, and signs in them that cannot be shown become question marks.
+
+    TraceError (a ValueError) for a file that is none; OSError when it cannot be read. What its events hold is not looked at:
+    :func:`malformed`.
+    """
+    text = Path(path).read_text(encoding="utf-8-sig")
     complete = True
     try:
         raw = json.loads(text)
+    except RecursionError:
+        raise TraceError(f"{path} is nested too deeply for one") from None
     except ValueError:
         complete = False
         raw = _cut_off(text, path)
     if not isinstance(raw, dict) or not isinstance(raw.get("traceEvents"), list):
         raise TraceError(f"{path} is no trace: it has no list traceEvents")
-    about = raw.get("otherData", {})
-    if about.get("clock") not in ("simulated", "wall"):
+    held = raw.get("otherData")
+    given = held.items() if isinstance(held, dict) else ()
+    about = {k: _shown(v) if isinstance(v, str) else v for k, v in given if isinstance(v, (str, bool))}
+    clock = str(about.get("clock"))
+    if clock not in ("simulated", "wall"):
         raise TraceError(f"{path} does not say whether its times are simulated or wall: it was not written by aclnn-emu")
-    return Trace(about["clock"], about, raw["traceEvents"], complete)
+    for e in raw["traceEvents"]:
+        name = e.get("name") if isinstance(e, dict) else None
+        if isinstance(name, str) and (len(name) > LETTERS or not name.isprintable()):
+            e["name"] = _shown(name)
+    return Trace(clock, about, raw["traceEvents"], complete)
+
+
+def _shown(text: str) -> str:
+    whole = "".join(c if c.isprintable() else "?" for c in text[: LETTERS + 1])
+    return whole if len(whole) <= LETTERS else whole[:LETTERS] + "…"
 
 
 def _cut_off(text: str, path: str | Path) -> Any:
@@ -69,32 +109,58 @@ def _cut_off(text: str, path: str | Path) -> Any:
     for end in ("]}", ""):
         try:
             return json.loads(whole + end)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
     raise TraceError(f"{path} is no JSON, not even one that is cut off")
+
+
+def malformed(trace: Trace) -> list[str]:
+    """Events that are none of ours: of another kind, without a field or with one of another type, with a time that is none.
+
+    Only a simulated time may be negative: that of a host thread whose clock is behind the one of the thread that began the trace.
+    """
+    found = []
+    for n, e in enumerate(trace.events):
+        kind = e.get("ph") if isinstance(e, dict) else None
+        if not isinstance(kind, str) or kind not in _REQUIRED or not isinstance(e.get("name"), str):
+            found.append(f"event {n}: unknown kind {str(kind)[:LETTERS]!r} or no name")
+            continue
+        wrong = _wrong(e, _REQUIRED[kind])
+        if kind == "X" and not wrong and e["pid"] >= HARDWARE:
+            wrong = [f"args.{k}" for k in _wrong(e["args"], _WAIT if e["name"] == "event wait" else _TASK)]
+        if wrong:
+            found.append(f"event {n} ({kind}): {', '.join(wrong)} missing or of the wrong type")
+        elif not (abs(e.get("ts", 0)) <= _MOST and abs(e.get("dur", 0)) <= _MOST):
+            found.append(f"event {n} ({kind}): ts or dur is no time")
+        elif e.get("dur", 0) < 0 or (e.get("ts", 0) < 0 and trace.clock == "wall"):
+            found.append(f"event {n} ({kind}): negative time")
+    return found
+
+
+def _wrong(values: Event, required: dict[str, type | tuple[type, ...]]) -> list[str]:
+    """The fields that are missing, of another type, or integers that 64 bits do not hold."""
+    found = []
+    for key, kind in required.items():
+        value: Any = values.get(key)
+        if not isinstance(value, kind) or isinstance(value, bool) or (kind is int and not -(1 << 63) <= value < 1 << 63):
+            found.append(key)
+    return found
 
 
 def problems(trace: Trace) -> list[str]:
     """What breaks the event format; empty for a good trace.
 
-    Kinds and types of fields, no negative time, slices of a row that nest or follow each other, arrows that start and end inside a slice
-    and go forward (in simulated time as far as the task is not over when its call is drawn), a name for each layer and row.
+    What :func:`malformed` finds, else: slices of a row that nest or follow each other, arrows that start and end inside a slice and go
+    forward (in simulated time as far as the task is not over when its call is drawn), a name for each layer and row.
     """
-    found: list[str] = []
+    found = malformed(trace)
+    if found:
+        return found  # the other rules would stumble over these
     named: set[tuple[int, int]] = set()
     layers: set[int] = set()
     starts: dict[int, Event] = {}
     for n, e in enumerate(trace.events):
-        kind = e.get("ph")
-        if kind not in _REQUIRED or not isinstance(e.get("name"), str):
-            found.append(f"event {n}: unknown kind {kind!r} or no name")
-            continue
-        wrong = [k for k, t in _REQUIRED[kind].items() if not isinstance(e.get(k), t) or isinstance(e.get(k), bool)]
-        if wrong:
-            found.append(f"event {n} ({kind}): {', '.join(wrong)} missing or of the wrong type")
-            continue
-        if e.get("dur", 0) < 0 or e.get("ts", 0) < 0:
-            found.append(f"event {n}: negative time")
+        kind = e["ph"]
         if e["name"] == "process_name":
             layers.add(e["pid"])
         elif e["name"] == "thread_name":
@@ -103,9 +169,7 @@ def problems(trace: Trace) -> list[str]:
             starts[e["id"]] = e
         elif kind == "f" and (e["id"] not in starts or (trace.clock == "wall" and starts[e["id"]]["ts"] > e["ts"] + 1e-9)):
             found.append(f"event {n}: arrow {e['id']} ends before it starts")
-    if any("missing" in text or "unknown kind" in text for text in found):
-        return found  # the other rules would stumble over these
-    for pid, tid in {(e["pid"], e["tid"]) for e in trace.slices()}:
+    for pid, tid in trace.rows():
         if pid not in layers or (pid, tid) not in named:
             found.append(f"row {tid} of layer {pid} has no name")
         found += _overlaps(trace.slices(pid, tid), f"row {tid} of layer {pid}")
@@ -115,7 +179,7 @@ def problems(trace: Trace) -> list[str]:
 
 def _overlaps(slices: list[Event], where: str) -> list[str]:
     found = []
-    end = 0.0
+    end = -_MOST
     for e in sorted(slices, key=lambda e: (e["ts"], e["dur"])):
         if e["ts"] < end - 0.0015:
             found.append(f"{where}: {e['name']} at {e['ts']} begins before the slice ahead of it ends ({end})")
@@ -128,7 +192,7 @@ def _loose_arrows(trace: Trace) -> list[str]:
     from bisect import bisect_right
 
     rows: dict[tuple[int, int], tuple[list[float], list[float]]] = {}
-    for pid, tid in {(e["pid"], e["tid"]) for e in trace.slices()}:
+    for pid, tid in trace.rows():
         inside = sorted((e["ts"], e["ts"] + e["dur"]) for e in trace.slices(pid, tid) if e["dur"] > 0)
         rows[pid, tid] = [a for a, _ in inside], [b for _, b in inside]
     found = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import NamedTuple
 
 from emu.timeline.events import CANN, HARDWARE
@@ -53,7 +54,7 @@ class Summary(NamedTuple):
 
 
 def _works(e: Event) -> bool:
-    return e["cat"] in ("kernel", "copy") and not e.get("args", {}).get("failed")
+    return e["cat"] in ("kernel", "copy") and not e["args"].get("failed")
 
 
 def _name(pid: int, tid: int) -> str:
@@ -61,43 +62,62 @@ def _name(pid: int, tid: int) -> str:
 
 
 def summarise(trace: Trace, gaps: int = 10) -> Summary:
-    """The summary with the ``gaps`` longest gaps; empty lists for a trace without device tasks."""
+    """The summary with the ``gaps`` longest gaps; empty lists for a trace without device tasks. A task that failed did not run."""
     work = [e for e in trace.slices() if e["pid"] >= HARDWARE and _works(e)]
     if not work:
         return Summary(trace.clock, 0.0, [], [], [])
     first, last = min(e["ts"] for e in work), max(e["ts"] + e["dur"] for e in work)
     span = last - first
     streams = []
-    found: list[Gap] = []
-    for pid, tid in trace.device_rows():
-        row = sorted(trace.slices(pid, tid), key=lambda e: (e["ts"], e["dur"]))
-        busy = sum(e["dur"] for e in row if _works(e))
-        waits = [e for e in row if e["name"] == "event wait"]
+    found: list[_Stretch] = []
+    for row in trace.device_rows():
+        slices = sorted(trace.slices(*row), key=lambda e: (e["ts"], e["dur"]))
+        waits = [e for e in slices if e["name"] == "event wait"]
+        tasks = [e for e in slices if _works(e)]
+        busy = sum(e["dur"] for e in tasks)
         waiting = sum(max(0.0, min(e["ts"] + e["dur"], last) - max(e["ts"], first)) for e in waits)
-        tasks = [e for e in row if _works(e)]
-        streams.append(StreamTime(_name(pid, tid), len(tasks), busy, waiting, max(0.0, span - busy - waiting)))
-        found += _gaps(trace, pid, tid, tasks, waits, first)
+        streams.append(StreamTime(_name(*row), len(tasks), busy, waiting, max(0.0, span - busy - waiting)))
+        found += _stretches(_name(*row), tasks, waits, first)
     total = sum(e["dur"] for e in work)
-    operators = []
-    for name in {e["name"] for e in work}:
-        times = [e["dur"] for e in work if e["name"] == name]
-        operators.append(OpTime(name, len(times), sum(times), sum(times) / len(times), max(times), sum(times) / total if total else 0.0))
+    times: defaultdict[str, list[float]] = defaultdict(list)
+    for e in work:
+        times[e["name"]].append(e["dur"])
+    operators = [
+        OpTime(name, len(t), sum(t), sum(t) / len(t), max(t), sum(t) / total if total else 0.0) for name, t in times.items()
+    ]  # fmt: skip
     operators.sort(key=lambda o: (-o.total, o.name))
-    found.sort(key=lambda g: (-g.length, g.begin, g.stream))
-    return Summary(trace.clock, span, operators, streams, found[:gaps])
+    found.sort(key=lambda s: (-s.length, s.begin, s.stream))
+    return Summary(trace.clock, span, operators, streams, _explained(trace, found[:gaps]))
 
 
-def _gaps(trace: Trace, pid: int, tid: int, tasks: list[Event], waits: list[Event], first: float) -> list[Gap]:
-    issued = {e["id"]: e for e in trace.events if e["ph"] == "s"}
-    calls = sorted(trace.slices(CANN), key=lambda e: e["ts"])
+class _Stretch(NamedTuple):
+    """A gap before ``task``; ``waits`` are all of its stream."""
+
+    stream: str
+    begin: float
+    length: float
+    task: Event
+    waits: list[Event]
+
+
+def _stretches(stream: str, tasks: list[Event], waits: list[Event], first: float) -> list[_Stretch]:
     found = []
     end = first
     for task in tasks:
         length = task["ts"] - end
         if length > LEAST_GAP:
-            inside = [w for w in waits if w["ts"] + w["dur"] > end + LEAST_GAP and w["ts"] < task["ts"] and w["dur"] > LEAST_GAP]
-            found.append(Gap(_name(pid, tid), end, length, task["name"], _reason(task, end, inside, issued, calls)))
+            found.append(_Stretch(stream, end, length, task, waits))
         end = max(end, task["ts"] + task["dur"])
+    return found
+
+
+def _explained(trace: Trace, stretches: list[_Stretch]) -> list[Gap]:
+    issued = {e["id"]: e for e in trace.events if e["ph"] == "s"}
+    calls = sorted(trace.slices(CANN), key=lambda e: e["ts"])
+    found = []
+    for stream, begin, length, task, waits in stretches:
+        inside = [w for w in waits if w["ts"] + w["dur"] > begin + LEAST_GAP and w["ts"] < task["ts"] and w["dur"] > LEAST_GAP]
+        found.append(Gap(stream, begin, length, task["name"], _reason(task, begin, inside, issued, calls)))
     return found
 
 

@@ -159,6 +159,8 @@ def test_summary(emu, example):
         ("x", "no timeline"),
         ('{"otherData": [], "traceEvents": []}', "no timeline"),
         ('{"otherData": {"clock": "wall"}, "traceEvents": [{}]}', "no timeline"),
+        ('{"otherData": {"clock": "wall"}, "traceEvents": [{"ph": "X", "name": "x", "pid": 1, "tid": 1, "ts": NaN}]}', "no timeline"),
+        ("[" * 100_000, "nested too deeply"),
     ],
 )
 def test_what_is_no_trace(emu, text, message):
@@ -176,6 +178,13 @@ def test_plot(emu, example):
     ran = emu("trace-plot", *traces, "-o", "two.png")
     assert (ran.code, ran.out) == (0, "two.png: simulated time\n")
     assert Path("two.png").read_bytes()[:4] == b"\x89PNG"
+    assert emu("trace-plot", traces[0], "-o", "two").out == "two.png: simulated time\n"
+    Path("pictures").mkdir()
+    for directory in (".", "pictures"):
+        wrong = emu("trace-plot", traces[0], "-o", directory)
+        assert (wrong.code, wrong.out) == (2, "")
+        assert f"-o {directory} is a directory" in wrong.err
+    assert not list(Path("pictures").iterdir())
     wrong = emu("trace-plot", traces[0], "-o", "two.xyz")
     assert wrong.code == 1
     assert "xyz" in wrong.err

@@ -59,7 +59,14 @@ def test_a_good_trace(tmp_path):
         (lambda e: e[4].update(ph="Q"), "unknown kind 'Q'"),
         (lambda e: e[5].pop("dur"), "event 5 .X.: dur missing"),
         (lambda e: e[5].update(ts="2"), "event 5 .X.: ts missing or of the wrong type"),
-        (lambda e: e[5].update(ts=-1.0), "negative time"),
+        (lambda e: e[5].update(dur=-1.0), "event 5 .X.: negative time"),
+        (lambda e: e[5].update(ts=float("nan")), "event 5 .X.: ts or dur is no time"),
+        (lambda e: e[5].update(dur=float("inf")), "event 5 .X.: ts or dur is no time"),
+        (lambda e: e[5].update(ts=10**400), "event 5 .X.: ts or dur is no time"),
+        (lambda e: e[5].update(tid=1 << 64), "event 5 .X.: tid missing or of the wrong type"),
+        (lambda e: e[5]["args"].clear(), "event 5 .X.: args.connection_id missing or of the wrong type"),
+        (lambda e: e[5].update(name="event wait"), "event 5 .X.: args.waited_for_stream, args.waited_for_device missing"),
+        (lambda e: e.insert(0, 3), "event 0: unknown kind 'None' or no name"),
         (lambda e: e[9].update(ts=6.0), "begins before the slice ahead of it ends"),
         (lambda e: e.pop(0), "row 1 of layer 1 has no name"),
         (lambda e: e.pop(3), "row 2 of layer 1000 has no name"),
@@ -72,6 +79,32 @@ def test_every_rule_once(tmp_path, change, text):
     change(events)
     problems = found(tmp_path / "t.json", events)
     assert any(re.search(text, p) for p in problems), problems
+
+
+def test_negative_times_are_those_of_clocks_behind(tmp_path):
+    """A host thread may be earlier than the one that began the trace, in simulated time; in wall time nothing is."""
+    events = copy.deepcopy(GOOD)
+    for e in events:
+        if "ts" in e:
+            e["ts"] -= 100.0
+    assert found(tmp_path / "t.json", events) == []
+    trace = reader.load(write(tmp_path / "w.json", events, {**ABOUT, "clock": "wall"}))
+    assert reader.problems(trace)[0] == "event 4 (X): negative time"
+
+
+def test_names_are_cut_and_can_be_shown(tmp_path):
+    events = copy.deepcopy(GOOD)
+    for place, name in ((4, "x" * 100_000), (5, "a\ud800b\nc\x1b[2J"), (8, "größe")):
+        events[place]["name"] = name
+    trace = reader.load(write(tmp_path / "t.json", events, {**ABOUT, "soc": "\ud800"}))
+    assert [trace.events[k]["name"] for k in (4, 5, 8)] == ["x" * reader.LETTERS + "…", "a?b?c?[2J", "größe"]
+    assert trace.about["soc"] == "?"
+
+
+def test_a_byte_order_mark(tmp_path):
+    path = write(tmp_path / "t.json", GOOD)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert reader.load(path).complete
 
 
 def test_an_arrow_back_in_wall_time(tmp_path):
@@ -97,6 +130,8 @@ def test_a_file_without_its_end(tmp_path):
     [
         ("", "is no JSON"),
         ("hello\nworld", "is no JSON"),
+        ("[" * 100_000, "is nested too deeply"),
+        ('{"otherData": 3, "traceEvents": []}', "does not say whether"),
         ("[1, 2]", "has no list traceEvents"),
         ('{"traceEvents": 3}', "has no list traceEvents"),
         ('{"traceEvents": []}', "does not say whether its times are simulated or wall"),

@@ -55,6 +55,11 @@ def test_only_the_longest_gaps():
     assert summarise(TRACE, gaps=0).gaps == []
 
 
+def test_what_failed_did_not_run():
+    failed = event("aclnnExp", 1, 60.0, 0.0, 6, failed=True)
+    assert summarise(Trace(TRACE.clock, TRACE.about, [*EVENTS, failed], True)) == summarise(TRACE)
+
+
 def test_other_devices_are_named():
     moved = [{**e, "pid": 1003} if e["pid"] == 1000 else e for e in EVENTS]
     found = summarise(Trace("wall", {"clock": "wall"}, moved, True))
@@ -76,6 +81,7 @@ def test_the_picture_says_which_clock(tmp_path):
     assert axes.get_xlabel() == "simulated time, µs"
     assert axes.get_title(loc="left") == "two streams (EMULATED Ascend910B1, simulated time)"
     assert [label.get_text() for label in axes.get_yticklabels()] == ["host thread 1", "stream 1", "stream 2"]
-    assert len(axes.collections) == 6, "one bar for each slice"
+    assert sum(len(found.get_paths()) for found in axes.collections) == 6, "one bar for each slice"
+    assert [text.get_text() for text in axes.texts] == ["SynchronizeStream", "Exp", "Gelu", "Exp", "event wait", "Gelu"]
     plot.save([("a", TRACE), ("b", TRACE)], tmp_path / "out.svg")
     assert b"<svg" in (tmp_path / "out.svg").read_bytes()
