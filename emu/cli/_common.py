@@ -31,6 +31,16 @@ Strict = Annotated[
         show_default=False,
     ),
 ]
+#: What other libraries call data types.
+DTYPE_ALIASES = {
+    "BFLOAT16": "BF16",
+    "FLOAT32": "FLOAT",
+    "FP32": "FLOAT",
+    "FP16": "FLOAT16",
+    "HALF": "FLOAT16",
+    "FLOAT64": "DOUBLE",
+    "FP64": "DOUBLE",
+}
 CFFI_ADVICE = "pip install 'aclnn-emu[sdk]'"
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -65,6 +75,12 @@ def cache_problem(config: Config) -> str | None:
             return None
     except OSError as error:
         return f"{directory}: {error.strerror or error}"
+
+
+def dtype_name(text: str) -> str:
+    """The name of a data type as aclDataType has it, whether there is one or not."""
+    name = text.upper()
+    return DTYPE_ALIASES.get(name, name)
 
 
 def pick(value: str, known: Iterable[str], what: str) -> str:

@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from emu.cli._common import pick
+from emu.cli._common import DTYPE_ALIASES, dtype_name, pick
 from emu.cli._errors import CommandError, usage
 from emu.ops import NUMPY_TYPES
 from emu.types import DataType
@@ -29,15 +29,6 @@ if TYPE_CHECKING:
 #: Bytes between two steps of the progress bar.
 CHUNK = 8 << 20
 
-_ALIASES = {
-    "BFLOAT16": "BF16",
-    "FLOAT32": "FLOAT",
-    "FP32": "FLOAT",
-    "FP16": "FLOAT16",
-    "HALF": "FLOAT16",
-    "FLOAT64": "DOUBLE",
-    "FP64": "DOUBLE",
-}
 _BITS = (DataType.BF16, DataType.FLOAT16)
 
 
@@ -52,9 +43,8 @@ def data_type(text: str | None, option: str) -> DataType | None:
     """The aclDataType that an option names: ``bf16``, ``float16``, ``int8`` …; None when it was not given."""
     if text is None:
         return None
-    name = text.upper()
-    known = {t.name.lower() for t in NUMPY_TYPES} | {alias.lower() for alias in _ALIASES}
-    name = pick(_ALIASES.get(name, name).lower(), sorted(known), f"data type for {option}")
+    known = {t.name.lower() for t in NUMPY_TYPES} | {alias.lower() for alias in DTYPE_ALIASES}
+    name = pick(dtype_name(text).lower(), sorted(known), f"data type for {option}")
     return DataType[name.upper()]
 
 

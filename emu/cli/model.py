@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from emu.cli._common import AsJson, Soc, pick, print_json, print_table, settings
+from emu.cli._common import AsJson, Soc, Strict, dtype_name, pick, print_json, print_table, settings
 from emu.cli._errors import usage
 
 if TYPE_CHECKING:
@@ -15,22 +15,29 @@ if TYPE_CHECKING:
 
 #: Of the widest data type, 16 bytes, this fills a signed 64-bit size.
 _MAX_ELEMENTS = 1 << 59
-Dim = Annotated[int, typer.Option("--dim", help="The dim of operators that have one.")]
+Dim = Annotated[int | None, typer.Option("--dim", help="The dim of operators that have one; -1 when it is not given.")]
 Calibrate = Annotated[bool, typer.Option("--calibrate", help="Published times beside the model, and the fit of its effective rates.")]
 
 
 def command(
     op: Annotated[str | None, typer.Argument(metavar="OP", help="As emu ops lists it.", show_default=False)] = None,
-    shape: Annotated[str | None, typer.Argument(metavar="SHAPE", help="As 8192x8192 or 1048576.", show_default=False)] = None,
+    shape: Annotated[
+        str | None, typer.Argument(metavar="SHAPE", help="As 8192x8192 or 1048576; () for a scalar.", show_default=False)
+    ] = None,
     dtype: Annotated[str, typer.Argument(metavar="DTYPE", help="As FLOAT, FLOAT16, BF16.")] = "FLOAT",
     soc: Soc = None,
-    dim: Dim = -1,
+    dim: Dim = None,
+    strict_products: Strict = None,
     calibrate: Calibrate = False,
     as_json: AsJson = False,
 ) -> None:
     """Print what one launch costs in simulated time and which term binds, or compare the model with published times."""
-    config = settings(soc=soc)
+    from emu.model.rates import MEASURED_ON
+
+    config = settings(soc=soc, strict_products=strict_products)
     if calibrate:
+        if op is not None or dim is not None or soc not in (None, MEASURED_ON):
+            raise usage(f"--calibrate compares the published times of an {MEASURED_ON}: it takes no operator, no dim and no other product")
         _calibrate(as_json)
         return
     if op is None or shape is None:
@@ -43,33 +50,34 @@ def command(
 
     known = [o.python_name for o in OPERATORS]
     name = next((o.python_name for o in OPERATORS if o.name == op), None) or pick(op, known, "operator")
-    takes = bind(next(o.name for o in OPERATORS if o.python_name == name), config.soc).op.dtypes
-    code = pick(dtype.upper(), [t for t in DataType.__members__ if t in takes], "data type")
+    operator = next(o for o in OPERATORS if o.python_name == name)
+    code = pick(dtype_name(dtype), [t for t in DataType.__members__ if t in operator.dtypes], "data type")
+    if dim is not None and bind(operator.name, config.soc).dim is None:
+        raise usage(f"{name} has no dim: leave --dim out")
     try:
-        bound, steps = steps_of(name, _shape(shape), code, config.soc, dim)
+        bound, steps = steps_of(name, _shape(shape), code, config.soc, dim, config.strict_products)
+        r = rates(bound.soc)
+        costs = [(step.name, step_cost(step, bound.soc)) for step in steps]
     except ValueError as error:
         raise usage(str(error)) from None
-    r = rates(bound.soc)
-    costs = [(step.name, step_cost(step, bound.soc)) for step in steps]
     if as_json:
-        print_json(
-            {"clock": "simulated", "soc": config.soc, "op": name, "shape": shape, "dtype": code, "launches": [_as_dict(*c) for c in costs]}
-        )
+        what = {"clock": "simulated", "soc": config.soc, "op": name, "shape": shape, "dtype": code}
+        print_json({**what, "rates": r.source, "l2_rate": r.l2_source, "launches": [_as_dict(*c) for c in costs]})
         return
     if not costs:
         print(f"{name} of an empty tensor launches nothing: 0 µs simulated")
     for label, cost in costs:
         _explain(label, cost, r, f"{shape} {code} on {config.soc}")
+    if r.soc.name != MEASURED_ON:
+        print(f"No published time was compared with the model for {r.soc.name}.")
 
 
 def _shape(text: str) -> tuple[int, ...]:
-    try:
-        shape = tuple(int(part) for part in text.lower().replace(",", "x").split("x"))
-    except ValueError:
-        raise usage(f"shape {text!r} is none: write 8192x8192 or 1048576") from None
-    if any(n < 0 for n in shape) or len(shape) > 8:
-        raise usage(f"shape {text!r}: at most 8 dimensions, none negative")
-    if prod(shape) > _MAX_ELEMENTS or max(shape) > _MAX_ELEMENTS:
+    parts = [] if text == "()" else text.lower().replace(",", "x").split("x")
+    if not all(part.isascii() and part.isdigit() and len(part) < 40 for part in parts):
+        raise usage(f"shape {text!r} is none: write 8192x8192, 1048576 or () for a scalar")
+    shape = tuple(map(int, parts))
+    if max(prod(shape), *shape, 0) > _MAX_ELEMENTS:
         raise usage(f"shape {text!r} has too many elements: their bytes must fit into 64 bits, at most 2^59 elements")
     return shape
 
@@ -81,11 +89,11 @@ def _as_dict(label: str, cost: Cost) -> dict[str, Any]:
 
 def _explain(label: str, cost: Cost, r: Rates, what: str) -> None:
     t = cost.traffic
-    where = f"{r.l2:,.0f} GB/s of L2 (effective, fitted; peak {r.l2_peak:,.0f})"
+    where = f"{r.l2:,.0f} GB/s of L2 (effective, {r.l2_source}; peak {r.l2_peak:,.0f})"
     if cost.l2_share < 1:
-        where += f" for {cost.l2_share:.0%} of it, {r.hbm:,.0f} GB/s of HBM (effective, fitted; peak {r.hbm_peak:,.0f}) for the rest"
+        where += f" for {cost.l2_share:.0%} of it, {r.hbm:,.0f} GB/s of HBM (effective, {r.source}; peak {r.hbm_peak:,.0f}) for the rest"
     terms = [
-        ("floor", f"{cost.floor_ns / 1000:.3f}", "fitted: no launch is shorter"),
+        ("floor", f"{cost.floor_ns / 1000:.3f}", f"no launch is shorter ({r.source})"),
         ("memory", f"{cost.memory_ns / 1000:.3f}", f"{t.read + t.written:,} bytes at {where}"),
         ("vector", f"{cost.vector_ns / 1000:.3f}", f"{t.operations:,.0f} operations at {r.vector:,.0f} per ns on {r.cores} cores"),
         ("sum", f"{cost.ns / 1000:.3f}", f"floor + the larger of memory and vector; {cost.binds} binds"),
@@ -95,7 +103,8 @@ def _explain(label: str, cost: Cost, r: Rates, what: str) -> None:
 
 
 def _calibrate(as_json: bool) -> None:
-    from emu.model.calibration import MEASURED_ON, fit, residuals
+    from emu.model.calibration import fit, residuals
+    from emu.model.rates import MEASURED_ON
     from emu.soc.profile import shared_numbers
 
     rows = residuals()

@@ -9,13 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from emu.model.cost import Cost, price, traffic_of
-from emu.model.rates import Rates, rates
+from emu.model.rates import MEASURED_ON, Rates, rates
 from emu.objects import Tensor, row_major
 from emu.plan import Bound, Step, bind
 from emu.soc import SocProfile, profile
 from emu.types import DataType, Format
-
-MEASURED_ON = "Ascend910B2"
 
 
 class Point(NamedTuple):
@@ -60,10 +58,12 @@ class Fit(NamedTuple):
     hbm_share: float
 
 
-def steps_of(op: str, shape: tuple[int, ...], dtype: str, soc: str, dim: int | None = None) -> tuple[Bound, tuple[Step, ...]]:
-    """The launches of an operator whose tensors all have one shape and data type.
+def steps_of(
+    op: str, shape: tuple[int, ...], dtype: str, soc: str, dim: int | None = None, strict: bool = False
+) -> tuple[Bound, tuple[Step, ...]]:
+    """The launches of an operator whose tensors all have one shape and data type. ``strict``: not on a product that its document excludes.
 
-    LookupError for an unknown operator or data type, ValueError when phase 1 refuses the call (with its text).
+    LookupError for an unknown operator or data type, ValueError when phase 1 refuses the call (with its text and code).
     """
     from emu.executor import prepare
     from emu.opdef.catalogue import operator
@@ -74,7 +74,7 @@ def steps_of(op: str, shape: tuple[int, ...], dtype: str, soc: str, dim: int | N
         raise LookupError(f"unknown data type {dtype!r}; {bound.op.python_name} takes {', '.join(bound.op.dtypes_on(bound.soc))}")
     tensor = Tensor(shape, int(DataType[dtype]), row_major(shape), 0, int(Format.ND), shape, 0)
     args = [tensor if p.is_tensor else -1 if dim is None else dim for p in bound.op.params]
-    made = prepare(bound, args, "device", False)
+    made = prepare(bound, args, "device", strict)
     if isinstance(made, Refused):
         raise ValueError(f"{bound.op.python_name}: {made.text} ({made.code})")
     return bound, made.plan.steps

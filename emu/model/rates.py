@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from functools import cache
 
 from emu.soc import SocProfile
-from emu.soc.profile import shared_numbers
+from emu.soc.profile import Numbers, shared_numbers
+
+#: The product on which the shares of the peaks and the floor were fitted.
+MEASURED_ON = "Ascend910B2"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rates:
     """What the time model knows of a product. Bandwidths in bytes per ns (= GB/s), times in ns.
 
-    "Effective" is peak times a share that was fitted on Ascend910B2 and is assumed for every other product.
+    "Effective" is peak times a share that was fitted on one product (MEASURED_ON) and is assumed for every other.
     """
 
     soc: SocProfile
@@ -21,7 +24,7 @@ class Rates:
     floor_ns: float
     hbm_peak: float
     l2_peak: float
-    #: Effective: what a vector kernel reaches.
+    #: Effective: what a vector kernel reaches; in L2 no less than in HBM.
     hbm: float
     l2: float
     #: FLOAT operations per ns: half the FLOAT16 lanes of all vector cores, one operation per lane and cycle.
@@ -31,6 +34,16 @@ class Rates:
     peer: float
 
     @property
+    def source(self) -> str:
+        """Where the floor and the shares of the peaks come from, in words."""
+        return "fitted" if self.soc.name == MEASURED_ON else f"assumed: fitted on {MEASURED_ON}"
+
+    @property
+    def l2_source(self) -> str:
+        """The same of the L2 rate."""
+        return "assumed: no less than HBM's" if self.l2 == self.hbm else self.source
+
+    @property
     def cores(self) -> int:
         """Vector cores, or the AI cores of a product that has none."""
         return self.soc.vector_cores or self.soc.ai_cores
@@ -38,29 +51,26 @@ class Rates:
 
 @cache
 def rates(soc: SocProfile) -> Rates:
-    """The rates of a product. ValueError names the field that its profile lacks."""
-
-    def number(name: str) -> float:
-        if name not in soc.rates:
-            raise ValueError(f"{soc.name}: profiles.toml has no rate {name} for it, so no time can be simulated")
-        return soc.rates[name]
+    """The rates of a product. ValueError names a number that its profile lacks, or that is not above 0."""
+    numbers = Numbers(soc.rates, f"for {soc.name}")
 
     def by_cycle(name: str) -> float:
-        return number(name) * soc.ai_cores * soc.core_mhz / 1000
+        return numbers[name] * soc.ai_cores * soc.core_mhz / 1000
 
     fitted = shared_numbers("fitted")
-    hbm_peak = soc.rates["hbm_gbs"] if "hbm_gbs" in soc.rates else by_cycle("ddr_rate")
+    hbm_peak = numbers["hbm_gbs"] if "hbm_gbs" in numbers else by_cycle("ddr_rate")
     l2_peak = by_cycle("l2_rate")
     cores = soc.vector_cores or soc.ai_cores
-    link = number("pcie_gbs")
+    link = numbers["pcie_gbs"]
+    hbm = hbm_peak * fitted["hbm_share"]
     return Rates(
         soc=soc,
         floor_ns=fitted["floor_ns"],
         hbm_peak=hbm_peak,
         l2_peak=l2_peak,
-        hbm=hbm_peak * fitted["hbm_share"],
-        l2=l2_peak * fitted["l2_share"],
-        vector=number("lanes_fp16") / 2 * cores * soc.core_mhz / 1000,
+        hbm=hbm,
+        l2=max(l2_peak * fitted["l2_share"], hbm),  # what leaves L2 passes through it
+        vector=numbers["lanes_fp16"] / 2 * cores * soc.core_mhz / 1000,
         link=link,
-        peer=soc.rates.get("hccs_gbs", link),
+        peer=numbers.get("hccs_gbs", link),
     )

@@ -65,19 +65,22 @@ def _raw() -> dict[str, Any]:
 
 
 class Numbers(dict[str, float]):
-    """Numbers of profiles.toml; ValueError names one that is missing."""
+    """Numbers of profiles.toml by name; ValueError names one that is missing, or is no number above 0. ``where`` they stand."""
 
-    def __init__(self, section: str) -> None:
-        super().__init__(_raw().get(section, {}))
-        self._section = section
+    def __init__(self, values: Mapping[str, float], where: str) -> None:
+        super().__init__(values)
+        self._where = where
+        for name, value in values.items():
+            if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 < value < float("inf"):
+                raise ValueError(f"profiles.toml: {name} {where} is {value!r}, not a number above 0, so no time can be simulated")
 
     def __missing__(self, name: str) -> float:
-        raise ValueError(f"profiles.toml has no number {name} in [{self._section}], so no time can be simulated")
+        raise ValueError(f"profiles.toml has no {name} {self._where}, so no time can be simulated")
 
 
 def shared_numbers(section: str) -> dict[str, float]:
     """The numbers that hold for every product: "fitted" (the time model's) or "host" (microseconds of one call)."""
-    return Numbers(section)
+    return Numbers(_raw().get(section, {}), f"in [{section}]")
 
 
 @lru_cache(maxsize=1)

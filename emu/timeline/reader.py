@@ -141,8 +141,8 @@ def _wrong(values: Event, required: dict[str, type | tuple[type, ...]]) -> list[
     """The fields that are missing, of another type, or integers that 64 bits do not hold."""
     found = []
     for key, kind in required.items():
-        value: Any = values.get(key)
-        if not isinstance(value, kind) or isinstance(value, bool) or (kind is int and not -(1 << 63) <= value < 1 << 63):
+        value = values.get(key)
+        if not isinstance(value, kind) or isinstance(value, bool) or (isinstance(value, int) and kind is int and abs(value) >= 1 << 63):
             found.append(key)
     return found
 

@@ -125,13 +125,38 @@ def test_every_product_can_be_timed(soc):
 @pytest.mark.parametrize("missing", ["l2_rate", "lanes_fp16", "pcie_gbs"])
 def test_a_missing_rate_is_named(missing):
     poor = replace(A2, name="Ascend910X", rates={k: v for k, v in A2.rates.items() if k != missing})
-    with pytest.raises(ValueError, match=rf"Ascend910X: profiles\.toml has no rate {missing}"):
+    with pytest.raises(ValueError, match=rf"profiles\.toml has no {missing} for Ascend910X"):
         rates(poor)
+
+
+@pytest.mark.parametrize("value", [0, -1.0, float("nan"), float("inf"), "x", True, [1]])
+def test_a_rate_that_is_none_is_named(value):
+    poor = replace(A2, name="Ascend910Z", rates={**A2.rates, "pcie_gbs": value})
+    with pytest.raises(ValueError, match=r"profiles\.toml: pcie_gbs for Ascend910Z is .*, not a number above 0"):
+        rates(poor)
+
+
+@pytest.mark.parametrize("soc", known_socs())
+def test_leaving_l2_makes_no_byte_faster(soc):
+    """Of every product: a footprint beyond L2 takes at least as long for each byte as one that fits."""
+    r = rates(profile(soc))
+    assert r.l2 >= r.hbm
+    inside, beyond = (price(Traffic(n // 2, n // 2, n, 0), 1, r).memory_ns / n for n in (r.soc.l2_bytes, 4 * r.soc.l2_bytes))
+    assert beyond >= inside * (1 - 1e-9)
+
+
+def test_where_rates_come_from():
+    assert (rates(A2).source, rates(A2).l2_source) == ("fitted", "fitted")
+    assumed = "assumed: fitted on Ascend910B2"
+    assert {rates(profile(soc)).source for soc in known_socs() if soc != A2.name} == {assumed}
+    raised = [soc for soc in known_socs() if rates(profile(soc)).l2_source == "assumed: no less than HBM's"]
+    assert raised == [soc for soc in known_socs() if soc.startswith("Ascend950DT")]
+    assert rates(profile("Ascend910B1")).l2_source == assumed
 
 
 def test_a_missing_memory_rate_is_named():
     poor = replace(A2, name="Ascend910Y", rates={k: v for k, v in A2.rates.items() if k not in ("hbm_gbs", "ddr_rate")})
-    with pytest.raises(ValueError, match=r"Ascend910Y: profiles\.toml has no rate ddr_rate"):
+    with pytest.raises(ValueError, match=r"profiles\.toml has no ddr_rate for Ascend910Y"):
         rates(poor)
 
 
@@ -145,5 +170,5 @@ def test_a_missing_shared_number_is_named(monkeypatch, section, name):
     module = import_module("emu.soc.profile")  # the package has a function of this name
     raw = {**module._raw(), section: {k: v for k, v in module._raw()[section].items() if k != name}}
     monkeypatch.setattr(module, "_raw", lambda: raw)
-    with pytest.raises(ValueError, match=rf"no number {name} in \[{section}\]"):
+    with pytest.raises(ValueError, match=rf"no {name} in \[{section}\]"):
         module.shared_numbers(section)[name]
