@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from emu.timeline import summary
 from emu.timeline.reader import Trace
 from emu.timeline.summary import summarise
 
@@ -53,6 +54,14 @@ def test_by_hand():
 def test_only_the_longest_gaps():
     assert [g.length for g in summarise(TRACE, gaps=1).gaps] == [30.0]
     assert summarise(TRACE, gaps=0).gaps == []
+
+
+def test_only_gaps_that_are_shown_are_explained(monkeypatch):
+    """A reason looks at every host call: for each launch of a long trace that would take minutes."""
+    explained = []
+    monkeypatch.setattr(summary, "_reason", lambda task, *_: explained.append(task) or "the host")
+    long = [event("aclnnExp", 1, 10.0 * k, 5.0, k) for k in range(100)]
+    assert len(summarise(Trace("simulated", {}, long, True), gaps=3).gaps) == len(explained) == 3
 
 
 def test_what_failed_did_not_run():
