@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from ctypes import Array as CArray
 from ctypes import c_int64
 from functools import cache
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Protocol
 
 from emu.objects import Tensor
@@ -108,29 +107,44 @@ class Fault:
         raise AclError(self.code, self.text)
 
 
-class Launch:
-    """One kernel on the device: a native function, raw addresses, a range. ``work`` is a rough number of elements, ``cost`` its price in
-    simulated time (None outside a device)."""
+class Form:
+    """What all launches of one step of a plan have in common: everything but the addresses."""
 
-    __slots__ = ("args", "block", "border", "cost", "cost_ns", "grain", "issued_ns", "kernel", "name", "number", "total", "work")
-    issued_ns: int
-    number: int
+    __slots__ = ("address", "array", "block", "border", "fixed", "grain", "name", "operands", "total", "work")
 
-    def __init__(self, name: str, kernel: Kernel, args: CArray[c_int64], total: int, unit: int) -> None:
-        self.name = name
-        self.kernel = kernel
-        self.args = args
-        self.total = total
-        self.cost: Cost | None = None
-        self.cost_ns = 0
-        self.work = total * unit
-        self.grain = kernel.grain if unit == 1 else max(1, SPLIT_ELEMENTS // unit)
+    def __init__(self, step: Step, kernel: Kernel, fixed: Sequence[int] = ()) -> None:
+        self.name = step.name
+        self.address = kernel.address
+        self.operands = step.operands
+        self.fixed = fixed
+        self.array = _array_type(len(step.operands) + len(fixed))
+        self.total = step.total
+        self.work = step.total * step.unit
+        self.grain = kernel.grain if step.unit == 1 else max(1, SPLIT_ELEMENTS // step.unit)
         #: Units of a block, 0 = one block for each thread, and what its borders are multiples of: see :func:`emu.runtime.cores.run`.
         self.block = 0
         self.border = cores.BLOCK
 
+
+class Launch:
+    """One kernel on the device: a native function, raw addresses, a range. ``work`` is a rough number of elements, ``cost`` its price in
+    simulated time (None outside a device)."""
+
+    __slots__ = ("args", "cost", "cost_ns", "form", "issued_ns", "name", "number", "work")
+    issued_ns: int
+    number: int
+
+    def __init__(self, form: Form, args: CArray[c_int64]) -> None:
+        self.form = form
+        self.args = args
+        self.name = form.name
+        self.work = form.work
+        self.cost: Cost | None = None
+        self.cost_ns = 0
+
     def run(self) -> None:
-        cores.run(self.kernel.address, self.args, self.total, self.grain, self.block, self.border)
+        form = self.form
+        cores.run(form.address, self.args, form.total, form.grain, form.block, form.border)
 
 
 class Folded(Launch):
@@ -159,14 +173,11 @@ def resolve_operands(ex: Executor, space: AddressSpace, workspace: int) -> dict[
     where: dict[int, int] = {}
     for i in ex.plan.touched:
         tensor: Tensor = args[i]
-        item = tensor.itemsize
-        low = tensor.low
         data = tensor.data if moved is None else moved.get(id(tensor), tensor.data)
-        start = data + low * item
-        nbytes = (tensor.high - low + 1) * item
-        if find(start, nbytes) is None or start % item:
-            return _operand_fault(ex, i, start, nbytes, space)
-        where[i] = data + tensor.offset * item + delta
+        start = data + tensor.begin
+        if find(start, tensor.nbytes) is None or start % tensor.itemsize:
+            return _operand_fault(ex, i, start, tensor.nbytes, space)
+        where[i] = data + tensor.shift + delta
     size = ex.plan.workspace
     if size and (find(workspace, size) is None or workspace % 8):
         return (
@@ -185,20 +196,28 @@ def _operand_fault(ex: Executor, place: int, start: int, nbytes: int, space: Add
     return where + f"reaches {nbytes} bytes at {start:#x}, not in one live allocation of the current device; {space.nearest(start)}."
 
 
-def launch(step: Step, where: dict[int, int], workspace: int, saturate: bool, kind: type[Launch] = Launch) -> Launch:
-    """One step of the plan with addresses in place of operands; ``workspace`` is a host address here."""
+def _form(step: Step, saturate: bool) -> Form:
     kernel = step.kernel.get(saturate)
-    values = [where[k] if k >= 0 else workspace + ~k for k in step.operands]
-    values += step.sizes
-    values += kernel.aux
-    made = kind(step.name, kernel, _array_type(len(values))(*values), step.total, step.unit)
+    form = Form(step, kernel, (*step.sizes, *kernel.aux))
     if step.unit == 1 and step.kernel.kind == "rows":  # the kernel's own grain counts rows, whatever their length
-        made.grain = SPLIT_ELEMENTS
+        form.grain = SPLIT_ELEMENTS
     if step.whole:
-        made.grain = step.total
-    elif step.total > made.grain:
-        made.block, made.border = _blocks(step.kernel, step.unit)
-    return made
+        form.grain = step.total
+    elif step.total > form.grain:
+        form.block, form.border = _blocks(step.kernel, step.unit)
+    return form
+
+
+def _forms(plan: Plan, saturate: bool) -> list[Form]:
+    found = plan.forms.get(saturate)
+    if found is None:
+        found = plan.forms[saturate] = [_form(step, saturate) for step in plan.steps]
+    return found
+
+
+def _launch(form: Form, where: dict[int, int], workspace: int, kind: type[Launch] = Launch) -> Launch:
+    """A launch with addresses in place of operands; ``workspace`` is a host address here."""
+    return kind(form, form.array(*[where[k] if k >= 0 else workspace + ~k for k in form.operands], *form.fixed))
 
 
 @cache
@@ -215,20 +234,20 @@ def _blocks(kernel: KernelRef, unit: int) -> tuple[int, int]:
 
 def launches(plan: Plan, where: dict[int, int], workspace: int, saturate: bool) -> list[Launch]:
     """One launch for each step of the plan, in order. The kernel works on strided operands themselves where that gives the same."""
+    forms = plan.forms.get(saturate) or _forms(plan, saturate)
     tiles = plan.tiles
-    if tiles is None:
-        return [launch(step, where, workspace, saturate) for step in plan.steps]
-    at = tiles.addresses(where, workspace)
-    if not tiles.same_result(at):
-        return [launch(step, where, workspace, saturate) for step in plan.steps]
+    at = None if tiles is None else tiles.addresses(where, workspace)
+    if tiles is None or at is None or not tiles.same_result(at):
+        return [_launch(form, where, workspace) for form in forms]
     made = []
-    for number, step in enumerate(plan.steps):
+    for number, form in enumerate(forms):
         if number == tiles.main:
+            step = plan.steps[number]
             kernel, copy = kernel_ref("tiles").get(False), kernel_ref("copy", tiles.itemsize).get(False)
             values = tiles.arguments(step.kernel.get(saturate), copy, step.sizes, at, workspace)
-            made.append(Launch(step.name, kernel, _array_type(len(values))(*values), step.total, step.unit))
+            made.append(Launch(Form(step, kernel), _array_type(len(values))(*values)))
         else:
-            made.append(launch(step, where, workspace, saturate, Folded if number in tiles.folded else Launch))
+            made.append(_launch(form, where, workspace, Folded if number in tiles.folded else Launch))
     return made
 
 
@@ -264,10 +283,10 @@ def submit(
         fault = Fault(ex.bound.op.name, ex.bound.soc.fault_code, where)
         enqueue(fault)
         return fault
-    task = None
-    for task, cost in zip_longest(launches(ex.plan, where, workspace + space.delta, saturate), ex.plan.costs):
-        if cost is not None:
-            task.cost = cost
-            task.cost_ns = cost.ns
+    made = launches(ex.plan, where, workspace + space.delta, saturate)
+    for task, cost in zip(made, ex.plan.costs, strict=False):  # no costs outside a device
+        task.cost = cost
+        task.cost_ns = cost.ns
+    for task in made:
         enqueue(task)
-    return task
+    return made[-1]

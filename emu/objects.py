@@ -34,13 +34,14 @@ class Tensor:
 
     ``numel`` and ``contiguous`` follow CANN: strides of dimensions of size 1 do not matter, 0 or 1 elements and
     private formats are contiguous, and the offset may be anything. ``low`` and ``high`` are the first and last
-    element that the view reaches, counted from ``data``; they mean nothing when ``numel`` is 0. ``negative`` tells of
-    a negative dimension, which no operator takes.
+    element that the view reaches, counted from ``data``; ``begin`` is the byte at which ``low`` begins, ``nbytes`` the extent
+    of all, ``shift`` the byte of the first element in row-major order. They mean nothing when ``numel`` is 0. ``negative``
+    tells of a negative dimension, which no operator takes.
     """
 
     __slots__ = (
-        "contiguous", "data", "dims", "dtype", "format", "high", "itemsize",
-        "low", "negative", "numel", "offset", "storage", "strides",
+        "begin", "contiguous", "data", "dims", "dtype", "format", "high", "itemsize",
+        "low", "nbytes", "negative", "numel", "offset", "shift", "storage", "strides",
     )  # fmt: skip
 
     def __init__(
@@ -53,19 +54,6 @@ class Tensor:
         storage: tuple[int, ...],
         data: int,
     ) -> None:
-        self.set(dims, dtype, strides, offset, fmt, storage, data)
-
-    def set(
-        self,
-        dims: tuple[int, ...],
-        dtype: int,
-        strides: tuple[int, ...] | None,
-        offset: int,
-        fmt: int,
-        storage: tuple[int, ...],
-        data: int,
-    ) -> None:
-        """Give every field a value (aclCreateTensor and aclInitTensor)."""
         if len(dims) > MAX_DIMS:
             dims = dims[:MAX_DIMS]
         dense = row_major(dims)
@@ -95,6 +83,13 @@ class Tensor:
             reach = [(d - 1) * s for d, s in zip(dims, strides, strict=True)]
             self.low = offset + sum(r for r in reach if r < 0)
             self.high = offset + sum(r for r in reach if r > 0)
+        itemsize = self.itemsize
+        self.begin = self.low * itemsize
+        self.nbytes = (self.high - self.low + 1) * itemsize
+        self.shift = offset * itemsize
+
+    #: aclInitTensor: every field gets a value.
+    set = __init__
 
     def overlaps_itself(self) -> bool:
         """True when two elements of the view may be one in memory (a stride of 0, say); false alarms are possible."""
@@ -115,7 +110,7 @@ class Tensor:
 
     def address(self) -> int:
         """Device address of the first element of the view in row-major order."""
-        return self.data + self.offset * self.itemsize
+        return self.data + self.shift
 
     def shape_text(self) -> str:
         return "[" + ",".join(map(str, self.dims)) + "]"

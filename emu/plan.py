@@ -21,6 +21,7 @@ from emu.workspace import Layout
 if TYPE_CHECKING:
     from emu_kernels.variant import Kernel
 
+    from emu.executor import Form
     from emu.model import Cost
 
 #: What Cast can write; anything else is 561103 in phase 1 [assumed: cast_targets].
@@ -95,20 +96,22 @@ class Step(NamedTuple):
 class Plan(NamedTuple):
     """The launches of a call, the workspace that they need, and the places of the tensors whose memory they touch.
 
-    ``costs`` is empty until the plan runs on a device: then it has one cost for each step (:mod:`emu.runtime.clock`). ``tiles``: how the
-    host runs the kernel without the copies of strided operands, where it can.
+    ``costs`` is empty until the plan runs on a device: then it has one cost for each step (:mod:`emu.runtime.clock`). ``forms``: what the
+    launches of each step have in common, by overflow mode, once they were needed. ``tiles``: how the host runs the kernel without the
+    copies of strided operands, where it can.
     """
 
     steps: tuple[Step, ...]
     workspace: int
     touched: tuple[int, ...]
     costs: list[Cost]
+    forms: dict[bool, list[Form]]
     tiles: Tiles | None = None
 
 
 #: Plans that one operator on one product keeps for calls that come again.
 PLAIN_PLANS = 4096
-EMPTY_PLAN = Plan((), 0, (), [])
+EMPTY_PLAN = Plan((), 0, (), [], {})
 
 
 class Bound:
@@ -277,7 +280,7 @@ def _general(bound: Bound, args: Sequence[Any], numerics: str, dtype: int) -> Pl
     )
     if not out.contiguous and out.overlaps_itself():
         steps = (*steps[:-1], steps[-1]._replace(whole=True))
-    return Plan(steps, total, bound.touched, [], _tiles(bound, args, steps, main_at, dtype, noncontiguous))
+    return Plan(steps, total, bound.touched, [], {}, _tiles(bound, args, steps, main_at, dtype, noncontiguous))
 
 
 def _tiles(bound: Bound, args: Sequence[Any], steps: tuple[Step, ...], at: int, dtype: int, copied: list[int]) -> Tiles | None:

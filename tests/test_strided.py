@@ -52,9 +52,10 @@ def run(queue: list[Launch], cut: float) -> None:
     """Each launch in two blocks, as two cores would, unless its order matters."""
     for task in queue:
         if not isinstance(task, Folded):
-            at = 0 if task.grain >= task.total else int(task.total * cut)
-            for block in ((0, at), (at, task.total)):
-                PROTOTYPE(task.kernel.address)(task.args, *block)
+            form = task.form
+            at = 0 if form.grain >= form.total else int(form.total * cut)
+            for block in ((0, at), (at, form.total)):
+                PROTOTYPE(form.address)(task.args, *block)
 
 
 def aligned(array: np.ndarray) -> np.ndarray:
