@@ -6,11 +6,12 @@ an unnamed temporary file first, piece by piece, and mapped from there.
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -52,20 +53,70 @@ def _forget(array: NDArray[Any]) -> None:
         base.madvise(mmap.MADV_DONTNEED)
 
 
+def _is_bf16(kind: np.dtype[Any]) -> bool:
+    """Whether an array holds BF16: in memory, or as NumPy writes that, in raw items of two bytes."""
+    return kind == np.dtype(ml_dtypes.bfloat16) or (kind.kind == "V" and kind.itemsize == 2 and kind.names is None)
+
+
 def patterns(a: NDArray[Any], dtype: str, name: str) -> Bits:
-    """Patterns of `dtype` from an array of either byte order: its own dtype as it is, other floats rounded once, uint16
-    (and the raw 2-byte items that NumPy makes of a saved bfloat16) as patterns of a 16-bit dtype."""
+    """Patterns of `dtype` from an array of either byte order: its own dtype as it is, other floats (BF16 among them)
+    and integers rounded once, uint16 as patterns of a 16-bit dtype. An integer dtype takes what it holds exactly."""
     kind = np.dtype(numbers.BITS[dtype])
-    if a.dtype.kind in "uV" and a.itemsize == 2 and a.dtype.names is None:
+    if a.dtype.newbyteorder("=") == np.uint16:
         if kind.itemsize == 2 and numbers.is_float(dtype):
-            bits: Bits = a.astype(np.uint16) if a.dtype.kind == "u" else a.view(np.uint16)
+            bits: Bits = a.astype(np.uint16)
             return bits
         raise StudyError(f"{name} holds 16-bit patterns, but the study is in {dtype}: choose --dtype BF16 or FLOAT16")
-    if a.dtype == np.dtype(ml_dtypes.bfloat16):
-        a = a.astype(np.float32)
+    if _is_bf16(a.dtype):
+        raw = np.ascontiguousarray(a).view("<u2" if a.dtype.kind == "V" else np.uint16)
+        if dtype == "BF16":
+            return raw.astype(np.uint16)
+        a = (raw.astype(np.uint32) << np.uint32(16)).view(np.float32)
     if a.dtype.kind not in "fiub":
         raise StudyError(f"{name} has dtype {a.dtype}: give an array of floats or integers")
+    if not numbers.is_float(dtype) and not np.can_cast(a.dtype, kind):
+        raise StudyError(
+            f"{name} holds {a.dtype}, which {dtype} does not hold exactly: save it with array.astype(numpy.{kind}), or choose another --dtype"
+        )
     return numbers.from_values(dtype, a.astype(np.float64))
+
+
+def check_results(kind: np.dtype[Any], dtype: str, name: str) -> None:
+    """Raises StudyError unless results saved as `kind` are those of a study in `dtype`, or the same as a wider float."""
+    kind = kind.newbyteorder("=")
+    if kind == np.uint16:
+        return  # patterns: `patterns` says of what
+    own: dict[str, Any] = {"FLOAT16": np.float16, "FLOAT": np.float32, "DOUBLE": np.float64, "INT8": np.int8, "INT32": np.int32}
+    wide = kind.kind == "f" and numbers.is_float(dtype)
+    if dtype == "BF16":
+        good = _is_bf16(kind) or (wide and kind.itemsize > 2)
+    else:
+        good = kind == own[dtype] or (wide and kind.itemsize > np.dtype(own[dtype]).itemsize)
+    if not good:
+        held = "BF16" if _is_bf16(kind) else str(kind)
+        why = ", narrower than" if wide and dtype != "BF16" else "; that is not"
+        raise StudyError(f"{name} has dtype {held}{why} the study's {dtype}: choose the --dtype of the saved results")
+
+
+def check_formats(specs: Iterable[str | None], dtypes: Sequence[str]) -> None:
+    """Raises StudyError where a file of 16-bit patterns would be read as those of two formats."""
+    if not {"FLOAT16", "BF16"} <= set(dtypes):
+        return
+    for name in (n for spec in specs if spec for n in spec.split(",")):
+        if name.endswith((".npy", ".npz")) and np.uint16 in (kind.newbyteorder("=") for kind in _kinds(Path(name))):
+            raise StudyError(f"{name} holds 16-bit patterns, of FLOAT16 or of BF16: say which with --dtype FLOAT16 or --dtype BF16")
+
+
+def _kinds(path: Path) -> list[np.dtype[Any]]:
+    """The dtypes in a file, from its headers."""
+    if path.suffix == ".npy":
+        return [load(path).dtype]
+    with _archive(path) as archive:
+        found = []
+        for member in archive.namelist():
+            with archive.open(member) as file:
+                found.append(_header(file)[2])
+        return found
 
 
 def load(path: Path) -> NDArray[Any]:
@@ -75,6 +126,8 @@ def load(path: Path) -> NDArray[Any]:
     except FileNotFoundError:
         raise StudyError(f"no file {path}") from None
     except (OSError, ValueError, EOFError) as error:
+        if not _begins_as_array(path):  # NumPy would speak of pickles
+            raise StudyError(f"{path} is not a readable .npy file, whatever its name says: save an array with numpy.save") from None
         # NumPy writes the header of a masked array, and no more.
         raise StudyError(
             f"{path} is not a readable .npy file ({error}): save a plain array of numbers with numpy.save; a masked one has no file format"
@@ -82,6 +135,15 @@ def load(path: Path) -> NDArray[Any]:
     if not isinstance(found, np.ndarray):
         raise StudyError(f"{path} is an .npz archive: rename it to end in .npz")
     return found
+
+
+def _begins_as_array(path: Path) -> bool:
+    """Whether a file starts as a .npy or .npz file does; True where it cannot be opened."""
+    try:
+        with path.open("rb") as file:
+            return file.read(6).startswith((b"\x93NUMPY", b"PK\x03\x04"))
+    except OSError:
+        return True
 
 
 def load_inputs(spec: str, names: Sequence[str]) -> list[NDArray[Any]]:
@@ -101,22 +163,29 @@ def load_inputs(spec: str, names: Sequence[str]) -> list[NDArray[Any]]:
     return arrays
 
 
-def _load_npz(path: Path, names: Sequence[str]) -> list[NDArray[Any]]:
+@contextlib.contextmanager
+def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
+    """An .npz archive; what goes wrong while it is read is a StudyError."""
     try:
         with zipfile.ZipFile(path) as archive:
-            keys = [name.removesuffix(".npy") for name in archive.namelist()]
-            missing = [n for n in names if n not in keys]
-            if missing:
-                raise StudyError(
-                    f"{path} holds {', '.join(keys) or 'nothing'}, but the operator reads {', '.join(names)}: save it with these names"
-                )
-            arrays = [_member(archive, path, f"{n}.npy") for n in names]
+            yield archive
     except FileNotFoundError:
         raise StudyError(f"no file {path}") from None
     except StudyError:
         raise
     except Exception as error:
         raise StudyError(f"{path} is not a readable .npz file ({error}): save plain arrays of numbers with numpy.savez") from None
+
+
+def _load_npz(path: Path, names: Sequence[str]) -> list[NDArray[Any]]:
+    with _archive(path) as archive:
+        keys = [name.removesuffix(".npy") for name in archive.namelist()]
+        missing = [n for n in names if n not in keys]
+        if missing:
+            raise StudyError(
+                f"{path} holds {', '.join(keys) or 'nothing'}, but the operator reads {', '.join(names)}: save it with these names"
+            )
+        arrays = [_member(archive, path, f"{n}.npy") for n in names]
     if len({a.shape for a in arrays}) > 1:
         raise StudyError(f"{path}: the arrays have shapes {', '.join(str(a.shape) for a in arrays)}; they must agree")
     return arrays
@@ -150,14 +219,20 @@ def _unpack(packed: IO[bytes], file: IO[bytes], path: Path, size: int) -> None:
     file.seek(0)
 
 
-def _map(file: IO[bytes]) -> NDArray[Any]:
-    """The array whose .npy header begins at the file's present place."""
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, Fortran order and dtype of the array whose .npy header begins at the file's present place."""
     version = np.lib.format.read_magic(file)
     if version not in _HEADERS:
         raise ValueError(f"version {version} of the .npy format")
     shape, fortran, dtype = _HEADERS[version](file)
     if dtype.hasobject:
         raise ValueError("it holds Python objects")
+    return shape, fortran, dtype
+
+
+def _map(file: IO[bytes]) -> NDArray[Any]:
+    """The array whose .npy header begins at the file's present place."""
+    shape, fortran, dtype = _header(file)
     if 0 in shape:
         return np.empty(shape, dtype)
     return np.memmap(file, dtype, "r", file.tell(), shape, "F" if fortran else "C")

@@ -29,6 +29,8 @@ class Source(Protocol):
 
     size: int
     blocks: int
+    #: The shape of the user's arrays; None where the inputs have none.
+    shape: tuple[int, ...] | None
 
     def block(self, i: int) -> tuple[Bits, ...]:
         """The inputs of block i, as patterns of the dtype."""
@@ -41,6 +43,8 @@ class Source(Protocol):
 
 class Sampled:
     """Random inputs. Input k of block i comes from a generator seeded with (seed, i, k). grad: the first is --grad's."""
+
+    shape = None
 
     def __init__(self, dtype: str, specs: Sequence[str], n: int, seed: int, row: int | None, grad: bool = False) -> None:
         self._draw = [sampler(s, dtype, "--grad" if grad and k == 0 else "--inputs") for k, s in enumerate(specs)]
@@ -64,6 +68,8 @@ class Sampled:
 class Exhaustive:
     """Every pattern of the last input once; the other input, if any, from a distribution."""
 
+    shape = None
+
     def __init__(self, dtype: str, grad: str | None, seed: int) -> None:
         kind = np.dtype(numbers.BITS[dtype])
         if kind.itemsize > 2:
@@ -86,10 +92,11 @@ class Exhaustive:
 
 
 class Arrays:
-    """Given arrays of patterns, in blocks; `row` is their last dimension for an operator of rows."""
+    """Given arrays of patterns, in blocks; `row` is their last dimension for an operator of rows, `shape` that of the
+    user's arrays."""
 
-    def __init__(self, arrays: Sequence[Bits | LazyArray], row: int | None) -> None:
-        self._arrays, self._row = arrays, row
+    def __init__(self, arrays: Sequence[Bits | LazyArray], row: int | None, shape: tuple[int, ...] | None = None) -> None:
+        self._arrays, self._row, self.shape = arrays, row, shape
         self._unit = BLOCK if row is None else max(1, BLOCK // row) * row
         self.size = int(arrays[0].size)
         self.blocks = -(-self.size // self._unit)
@@ -106,6 +113,8 @@ class Arrays:
 
 class Chain:
     """Sources one after the other: the cases of a case file."""
+
+    shape = None
 
     def __init__(self, parts: Sequence[Source]) -> None:
         self._parts = parts
@@ -159,7 +168,7 @@ def from_arrays(arrays: Sequence[NDArray[Any]], dtype: str, names: Sequence[str]
         row = arrays[0].shape[-1] if arrays[0].ndim else 1
         if row > MAX_ROW:
             raise StudyError(f"{label} has rows of {row} elements; a study takes at most {MAX_ROW}")
-    return Arrays([LazyArray(a, dtype, f"{label} ({n})") for a, n in zip(arrays, names, strict=True)], row)
+    return Arrays([LazyArray(a, dtype, f"{label} ({n})") for a, n in zip(arrays, names, strict=True)], row, arrays[0].shape)
 
 
 def _specials(dtype: str, inputs: int, row: int | None) -> Source:

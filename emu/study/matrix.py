@@ -11,6 +11,7 @@ from typing import Any
 from emu.opdef.spec import Role
 from emu.soc import profile
 from emu.study.errors import LacksError, StudyError
+from emu.study.files import check_formats
 from emu.study.problem import find_operator, find_soc, native
 from emu.study.question import check_keywords, dtypes_of, names_of, products_of
 
@@ -120,6 +121,7 @@ def sweep(
         raise StudyError("nothing to sweep: no operator has these dtypes on these products")
     if workers < 1:
         raise StudyError(f"workers must be at least 1, not {workers}")
+    check_formats((asked.get("inputs"), asked.get("against"), asked.get("peer")), dtypes_of(dtypes))
     check(todo)
     rows: list[list[dict[str, Any]]] = [[] for _ in todo]
     for done, (i, found) in enumerate(_dask(todo, scheduler) if scheduler else _local(todo, workers), 1):

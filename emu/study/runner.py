@@ -18,6 +18,7 @@ import numpy as np
 from emu import __version__, config
 from emu.study import ablation, inputs, numbers, shapes, targets
 from emu.study.errors import LacksError, StudyError
+from emu.study.files import check_formats
 from emu.study.measure import Tally, measure
 from emu.study.problem import Problem, find_operator, find_soc, native, parse_assume
 from emu.study.question import Question, ask, check_count
@@ -48,11 +49,11 @@ class _Cell:
         self.source = inputs.make(spec, problem.dtype, names, grad=q.grad, n=q.n, seed=q.seed, row=row)
         check_count(self.source.size, f"--inputs {q.inputs}")
         self.target = targets.make(q.against, problem, provider)
-        targets.check_size(self.target, self.source.size)
+        targets.check_size(self.target, self.source)
         self.peer = None
         if q.peer is not None:
             self.peer = targets.make_peer(q.peer, problem, provider)
-            targets.check_size(self.peer, self.source.size)
+            targets.check_size(self.peer, self.source)
         self.ablate = q.ablate
         if self.ablate and (q.against not in ("exact", "true") or problem.dtype in ("INT8", "INT32", "DOUBLE")):
             raise StudyError("--ablate needs --against exact or true and a dtype of FLOAT, FLOAT16 or BF16")
@@ -71,8 +72,8 @@ class _Cell:
         seen = raw if self.derived and self.true else ins
         flat = tuple(a.reshape(-1) for a in seen)
         golden = type(expected.golden)(*(a.reshape(-1) for a in expected.golden))
-        seen_result = p.nan_stored(result, expected.rounded).reshape(-1)
-        tally = measure(p.dtype, seen_result, golden, expected.rounded.reshape(-1), flat, p.dtype, start)
+        seen_result = p.nan_stored(result, expected.rounded) if expected.stored else result
+        tally = measure(p.dtype, seen_result.reshape(-1), golden, expected.rounded.reshape(-1), flat, p.dtype, start)
         tally.sums["mpfr_decided"] = float(expected.decided)
         tally.sums["repeat_differs"] = float(self._repeat(ins, result))
         if self.ablate:
@@ -104,6 +105,7 @@ def plan(
 ) -> tuple[Question, list[tuple[Problem, _Cell | None]]]:
     """The question and its cells (None: no such kernel), checked and with nothing computed. Raises StudyError."""
     q = ask(op, dtypes, socs, asked)
+    check_formats((q.inputs, q.against, q.peer), q.dtypes)
     todo: list[tuple[Problem, _Cell | None]] = []
     for problem in _problems(q):
         problem.check_studied()

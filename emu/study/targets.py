@@ -14,22 +14,26 @@ from emu.study import decide, exact, numbers
 from emu.study.dd import DD
 from emu.study.errors import LacksError, StudyError, unknown
 from emu.study.exact import FORWARD_OF, Golden
-from emu.study.files import LazyArray, load
+from emu.study.files import LazyArray, check_results, load
+from emu.study.inputs import Source
 from emu.study.numbers import Bits
 from emu.study.problem import Problem, find_soc, parse_assume
 from emu.verify.provider import Provider
 
 HELP = {
-    "exact": "the exact mathematical value for the stored inputs (double-double, MPFR near ties)",
+    "exact": "the exact mathematical value for the stored inputs (double-double, MPFR near ties). Like the other formulas (true, "
+    "float64, dtype:NAME) it is taken as the product stores it: one that saturates has the largest finite value for an "
+    "overflow and +0 for a NaN, and neither is an error",
     "true": "the exact derivative at x, of which the operator sees only y = RN(forward(x)); the inputs are then x",
     "float64": "the operator's formula in FLOAT64 (NumPy)",
     "dtype:NAME": "the same operator on the same product in another dtype",
-    "soc:NAME": "the same operator and dtype on another product",
+    "soc:NAME": "the same operator and dtype on another product. As for every device below, bits are compared with bits: a "
+    "saturated value against an infinity, or +0 against a NaN, is a difference",
     "assume:NAME=VALUE": "the same product with a named assumption changed",
     "document": "the formula of the operator's document (numerics=document)",
     "torch": "PyTorch on the CPU, in the same dtype (extra: torch)",
     "torch-dummy": "the same, but log_sigmoid_backward gets a buffer of zeros as on an NPU: CPU reads it, so this is no oracle",
-    "FILE.npy": "results saved from a real card, in the order of the inputs",
+    "FILE.npy": "results saved from a real card, in the order and shape of the inputs, in the studied dtype or a wider float",
 }
 
 #: What is no device, and so cannot be the other one of the dual benchmark.
@@ -38,11 +42,13 @@ _DEVICES = [h for h in HELP if h not in _NO_DEVICE]
 
 
 class Expected(NamedTuple):
-    """Golden values, the same rounded once to the dtype, and how many MPFR decided. Arrays in the block's shape."""
+    """Golden values, the same rounded once to the dtype, and how many MPFR decided. Arrays in the block's shape.
+    `stored`: values as the product stores them (see `Problem.store`), not the bits of another device."""
 
     golden: Golden
     rounded: Bits
     decided: int
+    stored: bool
 
 
 #: inputs of the operator, raw inputs (x where the operator sees y), number of the block's first element.
@@ -103,7 +109,7 @@ def make(against: str, problem: Problem, provider: Provider, option: str = "--ag
             raise LacksError(other.unsupported())
         return _device(other, provider, problem)
     if against.endswith(".npy"):
-        return _file(problem, Path(against))
+        return Saved(problem, Path(against))
     raise unknown(option, against, HELP if option == "--against" else _DEVICES)
 
 
@@ -119,21 +125,22 @@ def _mathematical(problem: Problem, true: bool) -> Target:
         arrays = tuple(numbers.values(problem.dtype, b) for b in (raw if true else inputs))
         golden = exact.golden(problem.flow, true, arrays, problem.closed)
         rounded, decided = decide.rounded(problem.dtype, golden, _decider(problem.flow, true, arrays, problem.closed), problem.truncates)
-        return Expected(*problem.store(golden, rounded), decided)
+        return Expected(*problem.store(golden, rounded), decided, True)
 
     return expect
 
 
-def _plain(problem: Problem, values: Any) -> Expected:
+def _plain(problem: Problem, values: Any, stored: bool) -> Expected:
     zero = np.zeros_like(values)
     rounded, _ = numbers.round_pair(problem.dtype, DD(values, zero), zero, problem.truncates)
-    return Expected(*problem.store(Golden(values, zero, zero), rounded), 0)
+    golden = Golden(values, zero, zero)
+    return Expected(*(problem.store(golden, rounded) if stored else (golden, rounded)), 0, stored)
 
 
 def _float64(problem: Problem) -> Target:
     def expect(inputs: tuple[Bits, ...], raw: tuple[Bits, ...], start: int) -> Expected:
         arrays = tuple(numbers.values(problem.dtype, b) for b in inputs)
-        return _plain(problem, exact.plain(problem.flow, False, arrays, problem.closed))
+        return _plain(problem, exact.plain(problem.flow, False, arrays, problem.closed), True)
 
     return expect
 
@@ -142,44 +149,44 @@ def _device(other: Problem, provider: Provider, problem: Problem) -> Target:
     def expect(inputs: tuple[Bits, ...], raw: tuple[Bits, ...], start: int) -> Expected:
         if other.dtype != problem.dtype:
             inputs = tuple(numbers.from_values(other.dtype, numbers.values(problem.dtype, b)) for b in inputs)
-            return _plain(problem, numbers.values(other.dtype, other.run(provider, inputs)))
+            return _plain(problem, numbers.values(other.dtype, other.run(provider, inputs)), True)
         bits = other.run(provider, inputs)
         values = numbers.values(problem.dtype, bits)
         zero = np.zeros_like(values)
-        return Expected(*problem.store(Golden(values, zero, zero), bits), 0)
+        return Expected(Golden(values, zero, zero), bits, 0, False)
 
     return expect
 
 
 def _computed(problem: Problem, compute: Callable[[tuple[Bits, ...], tuple[Bits, ...]], Any]) -> Target:
-    return lambda inputs, raw, start: _plain(problem, compute(inputs, raw))
+    return lambda inputs, raw, start: _plain(problem, compute(inputs, raw), False)
 
 
-def _file(problem: Problem, path: Path) -> Target:
-    found = load(path)
-    name = {"FLOAT16": "float16", "FLOAT": "float32", "DOUBLE": "float64"}.get(problem.dtype)
-    if found.dtype.kind not in "fiuV":
-        raise StudyError(f"{path} has dtype {found.dtype}: save the results as numbers, or BF16 as uint16 patterns")
-    if found.dtype.kind == "f" and name is not None and found.dtype.itemsize < np.dtype(name).itemsize:
-        raise StudyError(
-            f"{path} has dtype {found.dtype}, narrower than the study's {problem.dtype}: choose the --dtype of the saved results"
-        )
-    # Floats keep what they have beyond the dtype; numbers that stand for patterns become values.
-    saved = LazyArray(found, "DOUBLE" if found.dtype.kind == "f" else problem.dtype, str(path))
+class Saved:
+    """The target of a file of results, bit for bit: an infinity in it is one, whatever the product would store."""
 
-    def expect(inputs: tuple[Bits, ...], raw: tuple[Bits, ...], start: int) -> Expected:
-        bits = saved.read(start, start + inputs[0].size).reshape(inputs[0].shape)
-        return _plain(problem, numbers.values("DOUBLE" if found.dtype.kind == "f" else problem.dtype, bits))
+    def __init__(self, problem: Problem, path: Path) -> None:
+        found = load(path)
+        check_results(found.dtype, problem.dtype, str(path))
+        # A wider float keeps what it has beyond the dtype.
+        self._kind = "DOUBLE" if found.dtype.kind == "f" else problem.dtype
+        self._problem, self._path, self._shape = problem, path, found.shape
+        self._saved = LazyArray(found, self._kind, str(path))
 
-    expect.elements = saved.size  # type: ignore[attr-defined]
-    expect.path = str(path)  # type: ignore[attr-defined]
-    return expect
+    def __call__(self, inputs: tuple[Bits, ...], raw: tuple[Bits, ...], start: int) -> Expected:
+        bits = self._saved.read(start, start + inputs[0].size).reshape(inputs[0].shape)
+        return _plain(self._problem, numbers.values(self._kind, bits), False)
+
+    def check(self, source: Source) -> None:
+        """Raises StudyError unless there is a result for each element of the inputs."""
+        same = "save them from the same inputs"
+        if self._saved.size != source.size:
+            raise StudyError(f"{self._path} holds {self._saved.size} results, but the inputs have {source.size} elements: {same}")
+        if source.shape is not None and self._shape != source.shape:
+            raise StudyError(f"{self._path} has shape {self._shape}, but the inputs have {source.shape}: {same}")
 
 
-def check_size(target: Target, size: int) -> None:
-    """A file of results must have as many elements as the inputs. Raises StudyError."""
-    elements = getattr(target, "elements", size)
-    if elements != size:
-        raise StudyError(
-            f"{getattr(target, 'path', '')} holds {elements} results, but the inputs have {size} elements: save them from the same inputs"
-        )
+def check_size(target: Target, source: Source) -> None:
+    """A file of results must fit the inputs. Raises StudyError."""
+    if isinstance(target, Saved):
+        target.check(source)
