@@ -8,7 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from emu.cli._common import AsJson, print_json, progress_bar
-from emu.cli.study import Columns, Count, Grad, Inputs, Markdown, Op, RowLength, Seed, guarded, print_text
+from emu.cli.study import (
+    Columns,
+    Count,
+    Grad,
+    Inputs,
+    Markdown,
+    Op,
+    RowLength,
+    Seed,
+    check_output,
+    count_of,
+    guarded,
+    print_text,
+    say_count,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from emu.study.differ import Difference
@@ -25,24 +39,26 @@ def comparison(name: str, count: int, kinds: str, show: Callable[[str, Any, bool
         soc: Annotated[str, typer.Option("--soc", metavar="A,B", help="Products, or all: one of each architecture.")] = "all",
         inputs: Inputs = "auto",
         grad: Grad = None,
-        n: Count = count,
+        n: Count = None,
         seed: Seed = 0,
-        row_length: RowLength = 64,
+        row_length: RowLength = None,
         columns: Columns = False,
         markdown: Markdown = False,
         as_json: AsJson = False,
     ) -> None:
         import emu.study
 
+        check_output(as_json, markdown)
         with progress_bar() as bar:
             task = bar.add_task(op, total=None)
             found = guarded(
                 lambda: getattr(emu.study, name)(
                     op, socs=soc, dtypes=dtype, inputs=inputs, grad=grad,
-                    n=n, seed=seed, row_length=row_length, last=not columns,
+                    n=count_of(n, inputs, count), seed=seed, row_length=row_length, last=not columns,
                     progress=lambda done, total: bar.update(task, completed=done, total=total),
                 )
             )  # fmt: skip
+        say_count(n, (d.inputs for d in (found[0] if isinstance(found, tuple) else found)))
         show(op, found, as_json, markdown)
 
     return command

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 def _show(op: str, found: tuple[list[Difference], list[str]], as_json: bool, markdown: bool) -> None:
     changes, single = found
-    show_differences(op, changes, as_json, markdown)
+    if changes or as_json:
+        show_differences(op, changes, as_json, markdown)
+    else:
+        print("No assumption with another value applies to this operator in these data types on these products.")
     if single and not as_json and not markdown:
         print("One value only is known, nothing to compare: " + ", ".join(single))
 

@@ -5,13 +5,14 @@ emu study selu_backward --dtype BF16,FLOAT16 --soc Ascend910B1,Ascend950PR_9599 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from emu.cli._common import AsJson, print_json, print_table, progress_bar
-from emu.cli._errors import CommandError, usage
+from emu.cli._errors import CommandError, say, usage
 
 if TYPE_CHECKING:
     from emu.study.acceptance import Verdict
@@ -19,17 +20,21 @@ if TYPE_CHECKING:
 
 Op = Annotated[str, typer.Argument(metavar="OP", help="An operator, by C or Python name.")]
 Dtypes = Annotated[str | None, typer.Option("--dtype", metavar="A,B", help="Data types. Default: FLOAT16 and BF16.")]
-Socs = Annotated[str, typer.Option("--soc", metavar="A,B", help="Products, or all: one of each architecture.")]
+Socs = Annotated[
+    str | None, typer.Option("--soc", metavar="A,B", help="Products, or all: one of each architecture. Default: the present one [EMU_SOC].")
+]
 Inputs = Annotated[str, typer.Option("--inputs", metavar="SPEC", help="Where the inputs come from; --list shows all.")]
 Grad = Annotated[
     str | None, typer.Option("--grad", metavar="SPEC", help="Distribution of the gradient. Default: as --inputs; 1 when exhaustive.")
 ]
 Against = Annotated[str, typer.Option("--against", metavar="WHAT", help="What to compare with; --list shows all.")]
-Count = Annotated[int, typer.Option("-n", help="Elements of a random study.")]
+Count = Annotated[int | None, typer.Option("-n", help="Elements of a random study. Default: 2^20; sweep, diff-assumption: 2^18.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the random inputs.")]
-RowLength = Annotated[int, typer.Option("--row-length", help="Length of the rows that a softmax operator reduces.")]
+RowLength = Annotated[int | None, typer.Option("--row-length", help="Length of the rows that a softmax operator reduces. Default: 64.")]
 Columns = Annotated[bool, typer.Option("--columns", help="Reduce a dimension that is not the last: another order of sums.")]
-Numerics = Annotated[str, typer.Option("--numerics", help="device, or document: the formula of the operator's document.")]
+Numerics = Annotated[
+    str | None, typer.Option("--numerics", help="device, or document: the formula of the operator's document [EMU_NUMERICS].")
+]
 Assume = Annotated[list[str] | None, typer.Option("--assume", metavar="NAME=VALUE", help="Change a named assumption; may be repeated.")]
 Peer = Annotated[
     str | None, typer.Option("--peer", metavar="WHAT", help="The other device of the dual benchmark: torch, soc:NAME or FILE.npy.")
@@ -55,8 +60,8 @@ def split(text: str) -> tuple[str, ...]:
     return tuple(t.strip() for t in text.split(",") if t.strip())
 
 
-def guarded(work: Any) -> Any:
-    """Run `work()`; a request that makes no sense is wrong usage."""
+def guarded(work: Any, resumes: bool = False) -> Any:
+    """Run `work()`; a request that makes no sense is wrong usage. `resumes`: the command goes on after an interruption."""
     from emu.study.errors import StudyError
 
     try:
@@ -66,21 +71,40 @@ def guarded(work: Any) -> Any:
     except ImportError as error:
         raise CommandError(str(error)) from None
     except KeyboardInterrupt:
-        raise CommandError("interrupted; with -o the same command goes on where it stopped", 130) from None
+        raise CommandError("interrupted" + ("; with -o the same command goes on where it stopped" if resumes else ""), 130) from None
+
+
+def check_output(as_json: bool, markdown: bool, metrics: str | None = None) -> None:
+    """--json has all that was found, in one form."""
+    if as_json and (markdown or metrics is not None):
+        raise usage(f"--json prints every metric, in JSON: leave out {'--markdown' if markdown else '--metrics'}")
+
+
+def count_of(n: int | None, spec: str, default: int) -> int | None:
+    """The elements of a random study: as given, else the command's default; None where --inputs says how many there are."""
+    from emu.study.inputs import kind
+
+    return default if n is None and kind(spec) in ("auto", "random") else n
+
+
+def say_count(n: int | None, used: Iterable[str]) -> None:
+    """Where -n was given and --inputs auto took every pattern all the same; `used` are the inputs of each study."""
+    if n is not None and "exhaustive" in used:
+        say(f"-n {n} has no effect where --inputs auto takes every pattern of an 8 or 16-bit dtype: try --inputs l1")
 
 
 def command(
     op: Op = "",
     dtype: Dtypes = None,
-    soc: Socs = "Ascend910B1",
+    soc: Socs = None,
     inputs: Inputs = "auto",
     grad: Grad = None,
     against: Against = "exact",
-    n: Count = 1 << 20,
+    n: Count = None,
     seed: Seed = 0,
-    row_length: RowLength = 64,
+    row_length: RowLength = None,
     columns: Columns = False,
-    numerics: Numerics = "device",
+    numerics: Numerics = None,
     assume: Assume = None,
     peer: Peer = None,
     ablate: Ablate = False,
@@ -98,6 +122,7 @@ def command(
         return
     if not op:
         raise usage("which operator? emu ops lists them")
+    check_output(as_json, markdown, metrics)
     if (plots or html) and output is None:
         raise usage("--plots and --html need -o DIR")
 
@@ -125,7 +150,8 @@ def command(
             return found
 
     guarded(check)
-    study = guarded(work)
+    study = guarded(work, resumes=True)
+    say_count(n, (cell.inputs for cell in study.cells))
     text = guarded(lambda: study.table() if metrics is None else study.table(("dtype", "soc", *split(metrics))))
     if as_json:
         print_json(study.to_dict())

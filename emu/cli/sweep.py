@@ -9,7 +9,21 @@ import typer
 
 from emu.cli._common import AsJson, print_json, progress_bar
 from emu.cli._errors import usage
-from emu.cli.study import Against, Count, Grad, Inputs, Markdown, Peer, RowLength, Seed, guarded, print_text
+from emu.cli.study import (
+    Against,
+    Count,
+    Grad,
+    Inputs,
+    Markdown,
+    Peer,
+    RowLength,
+    Seed,
+    check_output,
+    count_of,
+    guarded,
+    print_text,
+    say_count,
+)
 
 
 def command(
@@ -19,9 +33,9 @@ def command(
     inputs: Inputs = "auto",
     grad: Grad = None,
     against: Against = "exact",
-    n: Count = 1 << 18,
+    n: Count = None,
     seed: Seed = 0,
-    row_length: RowLength = 64,
+    row_length: RowLength = None,
     peer: Peer = None,
     workers: Annotated[int, typer.Option("--workers", min=1, help="Local processes.")] = 2,
     scheduler: Annotated[
@@ -32,6 +46,7 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Run a matrix of studies, operators × dtypes × products, and show one summary."""
+    check_output(as_json, markdown)
     if output is not None and output.suffix != ".csv":
         raise usage(f"-o {output}: give a file that ends in .csv")
     with progress_bar() as bar:
@@ -43,7 +58,7 @@ def command(
 
             found = sweep(
                 operators or None, dtypes=dtype, socs=soc, workers=workers, scheduler=scheduler, inputs=inputs, grad=grad,
-                against=against, n=n, seed=seed, row_length=row_length, peer=peer,
+                against=against, n=count_of(n, inputs, 1 << 18), seed=seed, row_length=row_length, peer=peer,
                 progress=lambda done, total: bar.update(task, completed=done, total=total),
             )  # fmt: skip
             if output is not None:
@@ -51,6 +66,7 @@ def command(
             return found
 
         rows = guarded(work)
+    say_count(n, (row.get("inputs", "") for row in rows))
     from emu.study.result import plain, text_of
 
     if as_json:

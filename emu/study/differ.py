@@ -11,9 +11,11 @@ from emu_kernels.assumptions import ASSUMPTIONS
 
 from emu.opdef.spec import Operator
 from emu.soc import profile
+from emu.study import assume
 from emu.study.errors import StudyError, unknown
-from emu.study.problem import PRODUCTS, find_operator, find_soc
-from emu.study.question import check_keywords, default_dtypes, dtypes_of, products_of
+from emu.study.files import check_formats
+from emu.study.problem import PRODUCTS, Problem, find_operator
+from emu.study.question import check_keywords, default_dtypes, dtypes_of, products_of, settings
 from emu.study.result import Cell
 from emu.study.runner import Progress, run
 from emu.verify.provider import Provider
@@ -31,6 +33,7 @@ class Difference:
     dtype: str
     what: str
     other: str
+    inputs: str
     n: int
     differing: int
     wrong_by_one: int
@@ -56,7 +59,7 @@ def _difference(cell: Cell, what: str, other: str, note: str) -> Difference:
     s, p = cell.tally.sums, cell.problem
     special = sum(s[f"{k}_{side}"] for k in ("nan", "inf") for side in ("result", "golden"))
     return Difference(
-        op=p.op.python_name, dtype=p.dtype, what=what, other=other, n=int(s["n"]), differing=int(s["unequal"]),
+        op=p.op.python_name, dtype=p.dtype, what=what, other=other, inputs=cell.inputs, n=int(s["n"]), differing=int(s["unequal"]),
         wrong_by_one=int(s["wrong_by_one"]), steps_max=int(cell.tally.tops["steps"]), ulp_max=cell.tally.tops["ulp"], special=int(special),
         note=note, first=cell.traces,
     )  # fmt: skip
@@ -64,15 +67,15 @@ def _difference(cell: Cell, what: str, other: str, note: str) -> Difference:
 
 def _lacks(op: Operator, dtype: str, soc: str) -> bool:
     """The operator has the dtype, the product does not: such a pair is passed over."""
-    return dtype in op.dtypes and dtype not in op.dtypes_on(profile(find_soc(soc)))
+    return dtype in op.dtypes and dtype not in op.dtypes_on(profile(soc))
 
 
 def _checked(op: Operator, dtypes: Sequence[str], socs: Sequence[str]) -> list[str]:
-    """The products' own names, each once. Raises StudyError for an unknown product or dtype, before anything runs."""
+    """The products. Raises StudyError for an unknown dtype, before anything runs."""
     for dtype in dtypes:
         if dtype not in op.dtypes:
             raise unknown(f"dtype of {op.python_name}", dtype, op.dtypes)
-    return list(dict.fromkeys(map(find_soc, socs)))
+    return list(socs)
 
 
 def diff_soc(
@@ -84,6 +87,7 @@ def diff_soc(
     declared = find_operator(op)
     dtypes = default_dtypes(op) if dtypes is None else dtypes_of(dtypes)
     socs = _checked(declared, dtypes, products_of(socs))
+    check_formats((asked.get("inputs"), asked.get("peer")), dtypes)
     if len(socs) < 2:
         raise StudyError(f"give at least two products to compare, not {', '.join(socs) or 'none'}")
     found = []
@@ -102,26 +106,31 @@ def diff_assumption(
     op: str, *, socs: str | Sequence[str] = tuple(PRODUCTS.values()), dtypes: str | Sequence[str] | None = None,
     provider: Provider | None = None, progress: Progress | None = None, **asked: Any,
 ) -> tuple[list[Difference], list[str]]:  # fmt: skip
-    """The default of each named assumption that the operator's flow rests on against each of its other values; and the
-    names of those with a single known value, which cannot be compared."""
+    """The default of each named assumption that the operator's flow rests on against each of its other values, in the
+    dtypes and on the products that it applies to; and the names of those with a single known value, which cannot be
+    compared."""
     check_keywords("diff_assumption", asked, _SET)
     declared = find_operator(op)
     flow = declared.flow.name
     dtypes = tuple(d for d in declared.dtypes if d != "DOUBLE") if dtypes is None else dtypes_of(dtypes)
     socs = _checked(declared, dtypes, products_of(socs))
+    check_formats((asked.get("inputs"), asked.get("peer")), dtypes)
+    numerics = asked.get("numerics") or settings().numerics
     touching = [a for a in ASSUMPTIONS if flow in a.flows]
     found = []
     for a in touching:
         for value in a.values:
             if value == a.default:
                 continue
+            # An order of sums shows where its dimension is reduced, whatever was asked.
+            place = {"tbe_col_order": {"last": False}, "tbe_row_order": {"last": True}}.get(a.name, {})
+            last = (asked | place).get("last", True)
             for dtype in dtypes:
                 for soc in socs:
-                    if _lacks(declared, dtype, soc):
+                    cell = Problem(op=declared, dtype=dtype, soc=soc, numerics=numerics, last=last)
+                    if _lacks(declared, dtype, soc) or not assume.applies(cell, a.name):
                         continue
                     change = f"{a.name}={value}"
-                    # An order of sums shows where its dimension is reduced, whatever was asked.
-                    place = {"tbe_col_order": {"last": False}, "tbe_row_order": {"last": True}}.get(a.name, {})
                     study = run(
                         op,
                         dtypes=(dtype,),
@@ -131,6 +140,5 @@ def diff_assumption(
                         progress=progress,
                         **(asked | place),
                     )
-                    cell = study.cells[0]
-                    found.append(_difference(cell, f"{soc}, {a.name}={a.default}", change, cell.note))
+                    found.append(_difference(study.cells[0], f"{soc}, {a.name}={a.default}", change, study.cells[0].note))
     return found, [a.name for a in touching if len(a.values) == 1]

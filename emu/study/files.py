@@ -76,7 +76,8 @@ def patterns(a: NDArray[Any], dtype: str, name: str) -> Bits:
         raise StudyError(f"{name} has dtype {a.dtype}: give an array of floats or integers")
     if not numbers.is_float(dtype) and not np.can_cast(a.dtype, kind):
         raise StudyError(
-            f"{name} holds {a.dtype}, which {dtype} does not hold exactly: save it with array.astype(numpy.{kind}), or choose another --dtype"
+            f"{name} holds {a.dtype}, and a study in {dtype} converts nothing: "
+            f"save it with array.astype(numpy.{kind}), or choose another --dtype"
         )
     return numbers.from_values(dtype, a.astype(np.float64))
 
@@ -102,7 +103,7 @@ def check_formats(specs: Iterable[str | None], dtypes: Sequence[str]) -> None:
     """Raises StudyError where a file of 16-bit patterns would be read as those of two formats."""
     if not {"FLOAT16", "BF16"} <= set(dtypes):
         return
-    for name in (n for spec in specs if spec for n in spec.split(",")):
+    for name in (n for spec in specs if spec for n in str(spec).split(",")):
         if name.endswith((".npy", ".npz")) and np.uint16 in (kind.newbyteorder("=") for kind in _kinds(Path(name))):
             raise StudyError(f"{name} holds 16-bit patterns, of FLOAT16 or of BF16: say which with --dtype FLOAT16 or --dtype BF16")
 

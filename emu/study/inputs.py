@@ -24,6 +24,16 @@ BLOCK = 1 << 16
 MAX_ROW = 1 << 20
 
 
+def kind(spec: str) -> str:
+    """What `--inputs SPEC` names: "arrays", "cases", "auto", "exhaustive", "specials" or, for all else, "random"."""
+    first = spec.split(",")[0]
+    if first.endswith((".npy", ".npz")):
+        return "arrays"
+    if first.endswith((".csv", ".json")):
+        return "cases"
+    return spec.lower() if spec.lower() in ("auto", "exhaustive", "specials") else "random"
+
+
 class Source(Protocol):
     """Blocks of inputs in the order of the operator's tensors: flat arrays, or (rows, r) for an operator of rows."""
 
@@ -44,7 +54,7 @@ class Source(Protocol):
 class Sampled:
     """Random inputs. Input k of block i comes from a generator seeded with (seed, i, k). grad: the first is --grad's."""
 
-    shape = None
+    shape: tuple[int, ...] | None = None
 
     def __init__(self, dtype: str, specs: Sequence[str], n: int, seed: int, row: int | None, grad: bool = False) -> None:
         self._draw = [sampler(s, dtype, "--grad" if grad and k == 0 else "--inputs") for k, s in enumerate(specs)]
@@ -68,7 +78,7 @@ class Sampled:
 class Exhaustive:
     """Every pattern of the last input once; the other input, if any, from a distribution."""
 
-    shape = None
+    shape: tuple[int, ...] | None = None
 
     def __init__(self, dtype: str, grad: str | None, seed: int) -> None:
         kind = np.dtype(numbers.BITS[dtype])
@@ -114,7 +124,7 @@ class Arrays:
 class Chain:
     """Sources one after the other: the cases of a case file."""
 
-    shape = None
+    shape: tuple[int, ...] | None = None
 
     def __init__(self, parts: Sequence[Source]) -> None:
         self._parts = parts
@@ -143,19 +153,19 @@ def make(spec: str, dtype: str, names: Sequence[str], *, grad: str | None, n: in
 
     `grad` is the distribution of the first of two inputs; None: as the last one (as 1 when exhaustive).
     """
-    first = spec.split(",")[0]
-    if first.endswith((".csv", ".json")):
+    of = kind(spec)
+    if of == "cases":
         from emu.study.cases import read_cases
 
         return read_cases(Path(spec), dtype, names, seed=seed, rows=row is not None)
-    if first.endswith((".npy", ".npz")):
+    if of == "arrays":
         return from_arrays(load_inputs(spec, names), dtype, names, row is not None, spec)
     two = len(names) == 2
-    if spec == "exhaustive":
+    if of == "exhaustive":
         if row is not None:
             raise StudyError("inputs exhaustive is for elementwise operators: a row has too many patterns; try --inputs l1")
         return Exhaustive(dtype, (grad or "1") if two else None, seed)
-    if spec == "specials":
+    if of == "specials":
         return _specials(dtype, len(names), row)
     return Sampled(dtype, [grad or spec, spec] if two else [spec], n, seed, row, grad is not None and two)
 

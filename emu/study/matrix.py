@@ -12,8 +12,8 @@ from emu.opdef.spec import Role
 from emu.soc import profile
 from emu.study.errors import LacksError, StudyError
 from emu.study.files import check_formats
-from emu.study.problem import find_operator, find_soc, native
-from emu.study.question import check_keywords, dtypes_of, names_of, products_of
+from emu.study.problem import find_operator, native
+from emu.study.question import check_keywords, dtypes_of, ignored, names_of, products_of, settings, text, whole
 
 #: op, dtype, soc, keyword arguments of run.
 Job = tuple[str, str, str, dict[str, Any]]
@@ -28,10 +28,13 @@ def jobs(ops: Sequence[str], dtypes: Sequence[str], socs: Sequence[str], asked: 
     for dtype in dtypes:
         if dtype not in known:
             raise StudyError(f"no operator of the sweep has dtype {dtype!r}; known: {', '.join(sorted(known))}")
-    for op in ops:
-        declared = find_operator(op)
+    known_ops = list(dict.fromkeys(map(find_operator, ops)))
+    # An operator is given the options that mean something to it; one that means nothing to any is refused by `run`.
+    useless = set.intersection(*(set(ignored(op)) for op in known_ops)) if known_ops else set()
+    for declared in known_ops:
+        mine = {k: v for k, v in asked.items() if k in useless or k not in ignored(declared)}
         for dtype in dtypes:
-            found += [(declared.python_name, dtype, soc, asked) for soc in map(find_soc, socs) if dtype in declared.dtypes_on(profile(soc))]
+            found += [(declared.python_name, dtype, soc, mine) for soc in socs if dtype in declared.dtypes_on(profile(soc))]
     return found
 
 
@@ -107,7 +110,7 @@ def _dask(todo: Sequence[Job], address: str) -> Iterator[tuple[int, list[dict[st
 
 def sweep(
     ops: str | Iterable[str] | None = None, *, dtypes: str | Sequence[str] = ("FLOAT", "FLOAT16", "BF16"),
-    socs: str | Sequence[str] = ("Ascend910B1",), workers: int = 2, scheduler: str | None = None,
+    socs: str | Sequence[str] | None = None, workers: int = 2, scheduler: str | None = None,
     progress: Callable[[int, int], None] | None = None, **asked: Any,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """One row for each cell of the matrix, in the order operators, dtypes, products, whoever computed it.
@@ -116,13 +119,17 @@ def sweep(
     scheduler (tcp://…) whose workers have this package; else `workers` local processes.
     """
     check_keywords("sweep", asked, _SET)
+    # Said here: a worker process has a Config of its own.
+    asked = {"numerics": settings().numerics} | asked
     todo = jobs(names_of("ops", ops) if ops is not None else default_ops(), dtypes_of(dtypes), products_of(socs), asked)
     if not todo:
         raise StudyError("nothing to sweep: no operator has these dtypes on these products")
-    if workers < 1:
+    if whole("workers", workers) < 1:
         raise StudyError(f"workers must be at least 1, not {workers}")
-    check_formats((asked.get("inputs"), asked.get("against"), asked.get("peer")), dtypes_of(dtypes))
+    if scheduler is not None:
+        scheduler = text("scheduler", scheduler)
     check(todo)
+    check_formats((asked.get("inputs"), asked.get("against"), asked.get("peer")), dtypes_of(dtypes))
     rows: list[list[dict[str, Any]]] = [[] for _ in todo]
     for done, (i, found) in enumerate(_dask(todo, scheduler) if scheduler else _local(todo, workers), 1):
         rows[i] = found

@@ -16,6 +16,15 @@ BITS: dict[str, Any] = {
     "FLOAT16": np.uint16, "BF16": np.uint16, "FLOAT": np.uint32, "DOUBLE": np.uint64, "INT8": np.int8, "INT32": np.int32,
 }  # fmt: skip
 
+_OTHER_NAMES = {
+    "FP16": "FLOAT16", "HALF": "FLOAT16", "FLOAT32": "FLOAT", "FP32": "FLOAT", "FLOAT64": "DOUBLE", "FP64": "DOUBLE", "BFLOAT16": "BF16",
+}  # fmt: skip
+
+
+def dtype_named(text: str) -> str:
+    """The aclDataType that a text means, in either case and by its other names, as fp16; an unknown one in upper case."""
+    return _OTHER_NAMES.get(text.upper(), text.upper())
+
 
 def is_float(dtype: str) -> bool:
     return dtype in FORMATS

@@ -15,9 +15,10 @@ from emu.plan import bind
 from emu.soc import profile
 from emu.study import numbers
 from emu.study.dd import F64
-from emu.study.errors import StudyError, unknown
+from emu.study.errors import LacksError, StudyError, unknown
 from emu.study.exact import FORWARD_OF, ROWS, Golden
 from emu.study.numbers import Bits
+from emu.verify.catalog import BY_FLOW
 from emu.verify.provider import NativeKernels, Provider
 
 #: One product for each architecture, in the order of the README's table.
@@ -121,6 +122,12 @@ class Problem:
                 f"a study needs golden values much finer than the dtype, which DOUBLE has not: choose --dtype {rest}; "
                 "DOUBLE serves as what to compare with: --against float64, or --against dtype:DOUBLE where the operator has it"
             )
+
+    def check_document(self) -> None:
+        """Raises LacksError if the operator has no variant of its document's formula."""
+        if self.flow not in BY_FLOW or not BY_FLOW[self.flow].document:
+            having = ", ".join(sorted(flow for flow, op in BY_FLOW.items() if op.document))
+            raise LacksError(f"{self.op.python_name} has no document variant; the operators with one: {having}")
 
     def refusal(self) -> str:
         """Why the product refuses the operator in strict mode, or an empty text."""

@@ -8,9 +8,12 @@ from dataclasses import dataclass, fields
 from operator import index
 from typing import Any
 
-from emu.study import inputs
+from emu import config
+from emu.opdef.spec import Operator
+from emu.study import inputs, numbers
 from emu.study.errors import StudyError, unknown
-from emu.study.problem import PRODUCTS, find_operator
+from emu.study.exact import ROWS
+from emu.study.problem import PRODUCTS, find_operator, find_soc
 
 #: Elements of a study: a day of work already. More is a slip of the hand, and would run on without a word.
 MAX_ELEMENTS = 1 << 39
@@ -48,23 +51,34 @@ def _wrong(name: str, needed: str, value: object) -> StudyError:
 
 
 def names_of(name: str, value: object) -> tuple[str, ...]:
-    """The names that an argument holds: a sequence of str, or one str with names between commas. Raises StudyError."""
+    """The names that an argument holds: a sequence of str, or one str with names between commas; each once. Raises
+    StudyError."""
     if isinstance(value, str):
-        return tuple(t.strip() for t in value.split(",") if t.strip())
+        return tuple(dict.fromkeys(t.strip() for t in value.split(",") if t.strip()))
     found = tuple(value) if isinstance(value, Iterable) and not isinstance(value, bytes | Mapping) else (value,)
     if not all(isinstance(v, str) for v in found):
         raise _wrong(name, "a name or a sequence of names", value)
-    return found
+    return tuple(dict.fromkeys(found))
+
+
+def settings() -> config.Config:
+    """The present Config. Raises StudyError for a bad environment variable."""
+    try:
+        return config.current()
+    except ValueError as error:
+        raise StudyError(str(error)) from None
 
 
 def products_of(value: object) -> tuple[str, ...]:
-    """The same for products; ``all`` is one of each architecture."""
-    return tuple(PRODUCTS.values()) if value == "all" else names_of("socs", value)
+    """The same for products, by their own names; ``all`` is one of each architecture, None the present one."""
+    if value is None:
+        return (settings().soc,)
+    return tuple(PRODUCTS.values()) if value == "all" else tuple(dict.fromkeys(map(find_soc, names_of("socs", value))))
 
 
 def dtypes_of(value: object) -> tuple[str, ...]:
-    """The same for data types, in upper case."""
-    return tuple(d.upper() for d in names_of("dtypes", value))
+    """The same for data types, by their own names."""
+    return tuple(dict.fromkeys(map(numbers.dtype_named, names_of("dtypes", value))))
 
 
 def default_dtypes(op: str) -> tuple[str, ...]:
@@ -82,9 +96,8 @@ def check_keywords(function: str, asked: Mapping[str, Any], taken: Sequence[str]
             raise unknown(f"keyword of emu.study.{function}", name, known)
 
 
-def _text(name: str, value: object, none: bool = False) -> str | None:
-    if none and value is None:
-        return None
+def text(name: str, value: object, none: bool = False) -> str:
+    """A str, also of a path; `none` says that None would do. Raises StudyError."""
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     if not isinstance(value, str):
@@ -92,7 +105,8 @@ def _text(name: str, value: object, none: bool = False) -> str | None:
     return value
 
 
-def _whole(name: str, value: Any) -> int:
+def whole(name: str, value: Any) -> int:
+    """An int. Raises StudyError."""
     if isinstance(value, bool):
         raise _wrong(name, "a whole number", value)
     try:
@@ -104,22 +118,51 @@ def _whole(name: str, value: Any) -> int:
 def ask(op: str, dtypes: object, socs: object, asked: Mapping[str, Any]) -> Question:
     """The question of a call of `run`, every field of its type and in its range. Raises StudyError."""
     check_keywords("run", asked)
-    asked = dict(asked)
+    asked = {name: value for name, value in asked.items() if value is not None}
     for name in ("inputs", "grad", "against", "peer", "numerics"):
         if name in asked:
-            asked[name] = _text(name, asked[name], none=name in ("grad", "peer"))
+            asked[name] = text(name, asked[name], none=name in ("grad", "peer"))
+    for name in ("inputs", "grad"):
+        if name in asked and inputs.kind(asked[name]) not in ("arrays", "cases"):
+            asked[name] = asked[name].lower()
     for name in ("n", "seed", "row_length"):
         if name in asked:
-            asked[name] = _whole(name, asked[name])
+            asked[name] = whole(name, asked[name])
     for name in ("last", "ablate"):
         if name in asked and not isinstance(asked[name], bool):
             raise _wrong(name, "True or False", asked[name])
     if "assume" in asked:
         asked["assume"] = names_of("assume", asked["assume"])
+    declared = find_operator(op)
     kinds = default_dtypes(op) if dtypes is None else dtypes_of(dtypes)
-    q = Question(op=find_operator(op).python_name, dtypes=kinds, socs=products_of(socs), **asked)
+    socs = products_of(socs)
+    q = Question(op=declared.python_name, dtypes=kinds, socs=socs, **({"numerics": settings().numerics} | asked))
     _check_ranges(q)
+    _check_used(declared, q, asked)
     return q
+
+
+def ignored(op: Operator) -> tuple[str, ...]:
+    """The keywords that mean nothing to an operator."""
+    alone = () if len(op.flow.inputs) == 2 else ("grad",)
+    return alone if op.flow.name in ROWS else (*alone, "row_length", "last")
+
+
+def _check_used(op: Operator, q: Question, asked: Mapping[str, Any]) -> None:
+    """Raises StudyError for an option that was given and would have no effect."""
+    kind, useless = inputs.kind(q.inputs), ignored(op)
+    if "grad" in asked:
+        if "grad" in useless:
+            raise StudyError(f"--grad is for operators that take a gradient: {op.python_name} reads {op.flow.inputs[0]} alone")
+        if kind in ("arrays", "cases", "specials"):
+            raise StudyError(f"--grad has no effect: --inputs {q.inputs} gives the gradient too; leave --grad out")
+    if ("row_length" in asked and "row_length" in useless) or (not q.last and "last" in useless):
+        rows = "--row-length and --columns are for operators of rows"
+        raise StudyError(f"{rows}, {', '.join(sorted(ROWS))}: {op.python_name} is elementwise")
+    if "row_length" in asked and kind in ("arrays", "cases"):
+        raise StudyError(f"--row-length has no effect: the rows of --inputs {q.inputs} have their own; leave it out")
+    if "n" in asked and kind not in ("auto", "random"):
+        raise StudyError(f"-n has no effect: --inputs {q.inputs} says how many there are; leave -n out, or try --inputs l1")
 
 
 def _check_ranges(q: Question) -> None:

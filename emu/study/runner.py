@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from emu import __version__, config
-from emu.study import ablation, inputs, numbers, shapes, targets
+from emu import __version__
+from emu.study import ablation, assume, inputs, numbers, shapes, targets
 from emu.study.errors import LacksError, StudyError
 from emu.study.files import check_formats
 from emu.study.measure import Tally, measure
-from emu.study.problem import Problem, find_operator, find_soc, native, parse_assume
-from emu.study.question import Question, ask, check_count
+from emu.study.problem import Problem, find_operator, native, parse_assume
+from emu.study.question import Question, ask, check_count, settings, text, whole
 from emu.study.result import Cell, Study
 from emu.study.traces import worst
 from emu.verify.provider import Provider
@@ -42,7 +42,7 @@ class _Cell:
         if spec == "auto":
             spec = "exhaustive" if np.dtype(numbers.BITS[problem.dtype]).itemsize < 4 and not problem.rows else "l1"
         self.spec = spec
-        given = spec.split(",")[0].endswith((".npy", ".npz"))
+        given = inputs.kind(spec) == "arrays"
         self.derived = problem.sees_result and (self.true or (problem.rows and not given))
         names = (*problem.names[:-1], "x") if self.derived and self.true else problem.names
         row = q.row_length if problem.rows else None
@@ -94,53 +94,69 @@ class _Cell:
 
 def _problems(q: Question) -> Iterator[Problem]:
     op = find_operator(q.op)
-    assume = parse_assume(q.assume)
+    changed = parse_assume(q.assume)
     for dtype in q.dtypes:
         for soc in q.socs:
-            yield Problem(op=op, dtype=dtype, soc=find_soc(soc), numerics=q.numerics, assume=assume, last=q.last)
+            yield Problem(op=op, dtype=dtype, soc=soc, numerics=q.numerics, assume=changed, last=q.last)
+
+
+def _lacks(problem: Problem) -> str:
+    """Why there is no such cell, or an empty text."""
+    if problem.numerics == "document":
+        problem.check_document()
+    missing = problem.unsupported()
+    try:
+        for name, _ in () if missing else problem.assume:
+            assume.check(problem, name)
+    except LacksError as error:
+        return str(error)
+    return missing
 
 
 def plan(
-    op: str, dtypes: str | Sequence[str] | None, socs: str | Sequence[str], provider: Provider, asked: dict[str, Any]
-) -> tuple[Question, list[tuple[Problem, _Cell | None]]]:
-    """The question and its cells (None: no such kernel), checked and with nothing computed. Raises StudyError."""
+    op: str, dtypes: str | Sequence[str] | None, socs: str | Sequence[str] | None, provider: Provider, asked: dict[str, Any]
+) -> tuple[Question, list[tuple[Problem, _Cell | str]]]:
+    """The question and its cells (or why there is no such one), checked and with nothing computed. Raises StudyError."""
     q = ask(op, dtypes, socs, asked)
     check_formats((q.inputs, q.against, q.peer), q.dtypes)
-    todo: list[tuple[Problem, _Cell | None]] = []
+    todo: list[tuple[Problem, _Cell | str]] = []
     for problem in _problems(q):
         problem.check_studied()
-        missing = problem.unsupported()
-        todo.append((problem, None if missing else _Cell(q, problem, provider)))
-    if not any(cell for _, cell in todo):
-        raise LacksError("nothing to study: " + "; ".join(p.unsupported() for p, _ in todo))
+        missing = _lacks(problem)
+        todo.append((problem, missing or _Cell(q, problem, provider)))
+    if all(isinstance(cell, str) for _, cell in todo):
+        raise LacksError("nothing to study: " + "; ".join(str(cell) for _, cell in todo))
     return q, todo
 
 
 def run(
-    op: str, *, dtypes: str | Sequence[str] | None = None, socs: str | Sequence[str] = ("Ascend910B1",),
+    op: str, *, dtypes: str | Sequence[str] | None = None, socs: str | Sequence[str] | None = None,
     out: str | os.PathLike[str] | None = None, provider: Provider | None = None, threads: int | None = None,
     progress: Progress | None = None, **asked: Any,
 ) -> Study:  # fmt: skip
     """Run a study and return it. The keyword arguments are `Question`'s fields; dtypes and socs are sequences of names or
-    one text with names between commas, and the product "all" is one of each architecture.
+    one text with names between commas, and the product "all" is one of each architecture. Without socs and numerics the
+    present Config says them.
 
     With `out`, a directory, the state is saved there every few seconds: the same call after an interruption goes on
     where it stopped, and gives the same result. Raises StudyError (a ValueError) for a request that makes no sense,
     before anything is computed. Products that the operator's document excludes are computed and marked.
     """
-    if threads is not None and threads < 1:
+    if threads is not None and whole("threads", threads) < 1:
         raise StudyError(f"threads must be at least 1, not {threads}")
+    workers = threads or settings().threads
+    if out is not None and not text("out", out):
+        raise StudyError("out (-o) is an empty text: name a directory, or . for the present one")
     q, todo = plan(op, dtypes, socs, provider or native(), asked)
-    total = sum(cell.source.size for _, cell in todo if cell)
+    total = sum(cell.source.size for _, cell in todo if isinstance(cell, _Cell))
     _keep_the_heap()
     state = _State(Path(out) if out is not None else None, q)
     done = 0
     cells = []
-    workers = threads or config.current().threads
     with ThreadPoolExecutor(workers) as pool:
         for number, (problem, cell) in enumerate(todo):
-            if cell is None:
-                cells.append(Cell(problem=problem, note=problem.unsupported(), inputs="", derived=False, tally=None, peer=None))
+            if isinstance(cell, str):
+                cells.append(Cell(problem=problem, note=cell, inputs="", derived=False, tally=None, peer=None))
                 continue
             before = done
 
@@ -249,11 +265,11 @@ def fingerprint(q: Question) -> str:
     import emu_kernels
 
     digest = hashlib.sha256(json.dumps([__version__, asdict(q)]).encode())
-    for text in (q.inputs, q.against, q.peer or ""):
-        for name in text.split(","):
+    for spec in (q.inputs, q.against, q.peer or ""):
+        for name in spec.split(","):
             if Path(name).suffix in (".npy", ".npz", ".csv", ".json") and Path(name).is_file():
                 info = Path(name).stat()
-                digest.update(f"{name} {info.st_size} {info.st_mtime_ns}".encode())
+                digest.update(os.fsencode(f"{name} {info.st_size} {info.st_mtime_ns}"))
     kernels = Path(str(emu_kernels.__file__)).parent
     for file in sorted([*kernels.rglob("*.py"), *Path(__file__).parent.glob("*.py")]):
         digest.update(file.read_bytes())

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from emu.study import decide, exact, numbers
+from emu.study import assume, decide, exact, numbers
 from emu.study.dd import DD
 from emu.study.errors import LacksError, StudyError, unknown
 from emu.study.exact import FORWARD_OF, Golden
@@ -83,10 +83,7 @@ def make(against: str, problem: Problem, provider: Provider, option: str = "--ag
     if against == "float64":
         return _float64(problem)
     if against == "document":
-        from emu.verify.catalog import BY_FLOW
-
-        if problem.flow not in BY_FLOW or not BY_FLOW[problem.flow].document:
-            raise LacksError(f"{problem.op.python_name} has no document variant; --against document is for the backward operators with one")
+        problem.check_document()
         return _device(replace(problem, numerics="document", assume=()), provider, problem)
     if against in ("torch", "torch-dummy"):
         from emu.study.torch_cpu import check, compute
@@ -101,10 +98,13 @@ def make(against: str, problem: Problem, provider: Provider, option: str = "--ag
             raise LacksError(other.unsupported())
         return _device(other, provider, problem)
     if kind == "assume" and name:
-        pairs = dict(problem.assume) | dict(parse_assume([name]))
+        pairs = dict(problem.assume)
+        for changed, value in parse_assume([name]):
+            assume.check(problem, changed)
+            pairs[changed] = value
         return _device(replace(problem, assume=tuple(sorted(pairs.items()))), provider, problem)
     if kind == "dtype" and name:
-        other = problem.with_dtype(name.upper())
+        other = problem.with_dtype(numbers.dtype_named(name))
         if other.unsupported():
             raise LacksError(other.unsupported())
         return _device(other, provider, problem)

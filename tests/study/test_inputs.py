@@ -70,7 +70,8 @@ def test_blocks_do_not_depend_on_each_other() -> None:
 
 @pytest.mark.parametrize("op", ["selu_backward", "softmax_backward", "selu", "softmax"])
 def test_specials_meet_each_other(op: str) -> None:
-    row = run(op, dtypes=("FLOAT16",), inputs="specials", row_length=5).rows()[0]
+    length = {"row_length": 5} if "softmax" in op else {}
+    row = run(op, dtypes=("FLOAT16",), inputs="specials", **length).rows()[0]
     count = distributions.special_values("FLOAT16").size
     assert row["n"] >= count * (count if op.endswith("d") and op.startswith("selu") else 1)
     assert row["repeat_differs"] == 0
