@@ -5,6 +5,7 @@ emu study selu_backward --dtype BF16,FLOAT16 --soc Ascend910B1,Ascend950PR_9599 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -41,7 +42,7 @@ Peer = Annotated[
 ]
 Ablate = Annotated[bool, typer.Option("--ablate", help="Show where the error enters: input, formula, intermediate and output rounding.")]
 Output = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--output",
         "-o",
@@ -62,10 +63,21 @@ def split(text: str) -> tuple[str, ...]:
 
 def guarded(work: Any, resumes: bool = False) -> Any:
     """Run `work()`; a request that makes no sense is wrong usage. `resumes`: the command goes on after an interruption."""
-    from emu.study.errors import StudyError
+    from emu.study.errors import StudyError, StudyWarning
 
     try:
-        return work()
+        with warnings.catch_warnings():
+            show = warnings.showwarning
+
+            def told(message: Any, category: Any, *where: Any, **more: Any) -> None:
+                if issubclass(category, StudyWarning):
+                    say(str(message))
+                else:
+                    show(message, category, *where, **more)
+
+            warnings.simplefilter("always", StudyWarning)
+            warnings.showwarning = told
+            return work()
     except StudyError as error:
         raise usage(str(error)) from None
     except ImportError as error:
@@ -123,17 +135,25 @@ def command(
     if not op:
         raise usage("which operator? emu ops lists them")
     check_output(as_json, markdown, metrics)
+    if output == "":
+        raise usage("-o is an empty text: name a directory, or . for the present one")
     if (plots or html) and output is None:
         raise usage("--plots and --html need -o DIR")
 
     def check() -> None:
         # What is known to fail at the end fails before anything runs.
+        from emu.study.inputs import kind
+        from emu.study.plots import FILES
         from emu.study.plots import check as check_plots
         from emu.study.result import check_columns
+        from emu.study.writing import TABLES, check_directory
 
         check_columns(split(metrics or ""), peer=peer is not None, ablate=ablate)
         if plots or html:
             check_plots()
+        if output is not None:
+            special = ("shapes.csv",) if kind(inputs) == "specials" else ()
+            check_directory(Path(output), (*TABLES, *special, *(FILES if plots else ()), *(("report.html",) if html else ())))
 
     def work() -> Study:
         from emu.study import run

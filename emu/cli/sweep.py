@@ -54,15 +54,16 @@ def command(
 
         def work() -> object:
             from emu.study import sweep
-            from emu.study.result import csv_bytes, write_files
+            from emu.study.writing import check_file, csv_bytes, write_files
 
+            target = None if output is None else check_file(output)
             found = sweep(
                 operators or None, dtypes=dtype, socs=soc, workers=workers, scheduler=scheduler, inputs=inputs, grad=grad,
                 against=against, n=count_of(n, inputs, 1 << 18), seed=seed, row_length=row_length, peer=peer,
                 progress=lambda done, total: bar.update(task, completed=done, total=total),
             )  # fmt: skip
-            if output is not None:
-                write_files(output.parent, {output.name: csv_bytes(found)})
+            if target is not None:
+                write_files(target.parent, {target.name: csv_bytes(found)})
             return found
 
         rows = guarded(work)

@@ -10,6 +10,10 @@ class StudyError(ValueError):
     """The request cannot be carried out; the text names the fix. The command line turns it into exit code 2."""
 
 
+class StudyWarning(UserWarning):
+    """What a study did otherwise than one might think. The command line prints the text."""
+
+
 class LacksError(StudyError):
     """A product, an operator or PyTorch has no such dtype or variant: an error for one study, a note in a matrix."""
 

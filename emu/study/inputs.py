@@ -6,8 +6,9 @@ study can be taken up again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -148,8 +149,10 @@ class Chain:
         raise IndexError(i)
 
 
-def make(spec: str, dtype: str, names: Sequence[str], *, grad: str | None, n: int, seed: int, row: int | None) -> Source:
-    """The source of `--inputs SPEC` for an operator that reads `names`; `row` is the row length of an operator of rows.
+def make(spec: str, dtype: str, names: Sequence[str], *, grad: str | None, n: int, seed: int, row: int | None,
+         places: Mapping[str, int | None] = MappingProxyType({})) -> Source:  # fmt: skip
+    """The source of `--inputs SPEC` for an operator that reads `names`; `row` is the row length of an operator of rows,
+    `places` are those of the tensors in a case file, see `Problem.places`.
 
     `grad` is the distribution of the first of two inputs; None: as the last one (as 1 when exhaustive).
     """
@@ -157,7 +160,7 @@ def make(spec: str, dtype: str, names: Sequence[str], *, grad: str | None, n: in
     if of == "cases":
         from emu.study.cases import read_cases
 
-        return read_cases(Path(spec), dtype, names, seed=seed, rows=row is not None)
+        return read_cases(Path(spec), dtype, names, seed=seed, rows=row is not None, places=places)
     if of == "arrays":
         return from_arrays(load_inputs(spec, names), dtype, names, row is not None, spec)
     two = len(names) == 2

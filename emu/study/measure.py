@@ -59,6 +59,7 @@ _SUMS = (
     "inf_result", "inf_golden", "zero_result", "zero_golden", "zero_sign", "subnormal_result", "subnormal_golden", "repeat_differs",
     "mpfr_decided", "mixed_off", "mixed_far", "half_off", "torch_off", "small", "small_off", "normal", "normal_rel", "normal_sq",
 )  # fmt: skip
+_WORST = {"index", "ulp", "steps", "inputs", "result", "rounded", "golden"}
 _TOPS = ("steps", "ulp", "abs", "rel", "normal_mare")
 
 
@@ -120,8 +121,11 @@ class Tally:
         }  # fmt: skip
 
     @staticmethod
-    def from_dict(d: dict[str, Any]) -> Tally:
-        t = Tally(d["dtype"])
+    def from_dict(d: dict[str, Any], dtype: str) -> Tally:
+        """The Tally that `to_dict` gave. Raises ValueError, KeyError or TypeError for anything else."""
+        t = Tally(dtype)
+        if _form(d) != _form(t.to_dict()) or d["dtype"] != dtype or not all(set(w) == _WORST for w in d["worst"]):
+            raise ValueError(f"no tally in {dtype}")
         t.sums, t.tops, t.worst, t.parts = d["sums"], d["tops"], d["worst"], d["parts"]
         t.onset = d["onset"]
         t.ulp_hist, t.step_hist = np.array(d["ulp_hist"], np.int64), np.array(d["step_hist"], np.int64)
@@ -151,6 +155,15 @@ class Tally:
             found[name] = float("nan") if not np.isfinite(place) else -place if name.endswith("positive") else place
         found |= {k: int(s[k]) for k in DEFINITIONS if k not in found}
         return found
+
+
+def _form(value: Any) -> Any:
+    """Names, lengths and kinds of what a checkpoint holds; only the worst elements and the parts vary."""
+    if isinstance(value, dict):
+        return {k: type(v) if k in ("worst", "parts") else _form(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return len(value), all(isinstance(v, int | float) for v in value)
+    return isinstance(value, int | float)
 
 
 def ulp_edges() -> F64:

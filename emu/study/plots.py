@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from emu.study.result import Cell, Study
 
 KINDS = ("error", "relative", "histogram", "comparison")
+FORMS = ("svg", "png")
+#: The files of all plots.
+FILES = tuple(f"{kind}.{form}" for kind in KINDS for form in FORMS)
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -216,4 +219,4 @@ def save(figure: Any, path: Path) -> None:
 
 def all_plots(study: Study) -> dict[str, bytes]:
     """File name -> bytes of every plot, as SVG and PNG."""
-    return {f"{kind}.{form}": render(draw(study, kind), form) for kind in KINDS for form in ("svg", "png")}
+    return {f"{kind}.{form}": render(draw(study, kind), form) for kind in KINDS for form in FORMS}

@@ -95,6 +95,13 @@ class Problem:
         return tuple(by_c[n] for n in self.op.flow.inputs)
 
     @property
+    def places(self) -> dict[str, int | None]:
+        """Lower-case name of a tensor, in C or in Python -> its place among those that the operator reads; None: not read."""
+        read = self.op.flow.inputs
+        place = {p: read.index(p.name) if p.name in read else None for p in self.op.params if p.is_tensor}
+        return {name.lower(): i for p, i in place.items() for name in (p.name, p.python)}
+
+    @property
     def sees_result(self) -> bool:
         """Whether the last input is the forward result, not the input."""
         return self.flow in FORWARD_OF

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
-import shutil
-import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from emu import __version__
 from emu.study import ablation, acceptance, shapes
-from emu.study.errors import StudyError, unknown
+from emu.study.errors import unknown
 from emu.study.measure import DEFINITIONS, STEP_BINS, Tally, ulp_edges
 from emu.study.problem import Problem
+from emu.study.writing import check_directory, csv_bytes, of_a_study, remove_checkpoint, write_files
 
 #: Columns of the table on the screen; rows() has all metrics.
 COLUMNS = ("dtype", "soc", "n", "exact_hits", "wrong_by_one", "steps_max", "ulp_mean", "ulp_max", "bias_ulp", "mere", "mare", "accepted")
@@ -172,8 +169,9 @@ class Study:
 
     def write(self, directory: str | os.PathLike[str], *, plots: bool = False, html: bool = False) -> list[Path]:
         """Write study.json, table.csv, acceptance.csv and worst.csv, with inputs of specials shapes.csv, and if asked plots
-        and report.html; return the paths. Files appear complete or not at all. What an earlier study wrote there and
-        this one does not (a report, plots, shapes.csv) is removed: a directory answers one question."""
+        and report.html; return the paths. Files appear complete or not at all. What an earlier study wrote there is
+        replaced or (a report, plots, shapes.csv) removed: a directory answers one question. Raises StudyError where no
+        study.json of a study lies and a file has one of these names."""
         files: dict[str, bytes] = {
             "study.json": (json.dumps(self.to_dict(), indent=1) + "\n").encode(),
             "table.csv": csv_bytes(self.rows()),
@@ -190,8 +188,12 @@ class Study:
 
             files |= all_plots(self)
         if html:
-            files["report.html"] = self.html().encode()
-        return write_files(Path(directory), files, sorted(_of_a_study(Path(directory)) - set(files)))
+            files["report.html"] = self.html().encode(errors="backslashreplace")
+        there = Path(directory)
+        check_directory(there, files)
+        written = write_files(there, files, sorted(of_a_study(there) - set(files)))
+        remove_checkpoint(there)
+        return written
 
 
 def _flat_worst(cell: Cell, w: dict[str, Any]) -> dict[str, Any]:
@@ -208,49 +210,3 @@ def _flat_shape(cell: Cell, s: dict[str, Any]) -> dict[str, Any]:
 def text_of(value: Any) -> str:
     """A cell of a table: floats with five digits."""
     return f"{value:.5g}" if isinstance(value, float) else str(value)
-
-
-def csv_bytes(rows: list[dict[str, Any]]) -> bytes:
-    """Rows as CSV; the columns are those of all rows, in the order of their first appearance."""
-    names: dict[str, None] = {}
-    for row in rows:
-        names.update(dict.fromkeys(row))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(names), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue().encode()
-
-
-def _of_a_study(directory: Path) -> set[str]:
-    """The names of the files that a study may have left in a directory; none where no study.json of ours lies."""
-    try:
-        found = json.loads((directory / "study.json").read_bytes())
-        if not str(found["emulator"]).startswith("aclnn-emu"):
-            return set()
-    except (OSError, ValueError, KeyError, TypeError):
-        return set()
-    from emu.study.plots import KINDS
-
-    return {"shapes.csv", "report.html", *(f"{kind}.{form}" for kind in KINDS for form in ("svg", "png"))}
-
-
-def write_files(directory: Path, files: dict[str, bytes], stale: Iterable[str] = ()) -> list[Path]:
-    """Write files beside each other first, then remove the stale ones and move all into place. Raises StudyError if the
-    directory cannot be written."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        part = Path(tempfile.mkdtemp(prefix=".writing-", dir=directory))
-        try:
-            for name, data in files.items():
-                (part / name).write_bytes(data)
-            for name in stale:
-                (directory / name).unlink(missing_ok=True)
-            for name in files:
-                (part / name).replace(directory / name)
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
-        (directory / "checkpoint.json").unlink(missing_ok=True)
-    except OSError as error:
-        raise StudyError(f"{directory}: {error.strerror or error}; give -o a directory that can be written") from None
-    return [directory / name for name in files]

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,19 +18,19 @@ import numpy as np
 
 from emu import __version__
 from emu.study import ablation, assume, inputs, numbers, shapes, targets
-from emu.study.errors import LacksError, StudyError
+from emu.study.errors import LacksError, StudyError, StudyWarning
 from emu.study.files import check_formats
 from emu.study.measure import Tally, measure
 from emu.study.problem import Problem, find_operator, native, parse_assume
 from emu.study.question import Question, ask, check_count, settings, text, whole
 from emu.study.result import Cell, Study
 from emu.study.traces import worst
+from emu.study.writing import CHECKPOINT, check_directory, is_checkpoint, write_checkpoint
 from emu.verify.provider import Provider
 
 #: Called with elements done and elements in all.
 Progress = Callable[[int, int], None]
 _CHECKPOINT_EVERY_S = 2.0
-CHECKPOINT = "checkpoint.json"
 
 
 class _Cell:
@@ -46,7 +47,7 @@ class _Cell:
         self.derived = problem.sees_result and (self.true or (problem.rows and not given))
         names = (*problem.names[:-1], "x") if self.derived and self.true else problem.names
         row = q.row_length if problem.rows else None
-        self.source = inputs.make(spec, problem.dtype, names, grad=q.grad, n=q.n, seed=q.seed, row=row)
+        self.source = inputs.make(spec, problem.dtype, names, grad=q.grad, n=q.n, seed=q.seed, row=row, places=problem.places)
         check_count(self.source.size, f"--inputs {q.inputs}")
         self.target = targets.make(q.against, problem, provider)
         targets.check_size(self.target, self.source)
@@ -139,7 +140,8 @@ def run(
     present Config says them.
 
     With `out`, a directory, the state is saved there every few seconds: the same call after an interruption goes on
-    where it stopped, and gives the same result. Raises StudyError (a ValueError) for a request that makes no sense,
+    where it stopped, and gives the same result; a damaged state is a StudyWarning, and computed anew. Raises
+    StudyError (a ValueError) for a request that makes no sense, or a checkpoint.json there that no study wrote,
     before anything is computed. Products that the operator's document excludes are computed and marked.
     """
     if threads is not None and whole("threads", threads) < 1:
@@ -219,45 +221,61 @@ class _State:
     """What is done so far, on disk: read back by the same question only."""
 
     def __init__(self, directory: Path | None, q: Question) -> None:
-        self._path = None if directory is None else directory / CHECKPOINT
+        self._directory = directory
         self._key = fingerprint(q)
         self._cells: dict[str, dict[str, Any]] = {}
         self._last = time.monotonic()
         self._now: tuple[int, int, Tally, Tally | None] | None = None
-        if self._path is not None and self._path.is_file():
+        if directory is None:
+            return
+        check_directory(directory)
+        if is_checkpoint(directory / CHECKPOINT):
             try:
-                found = json.loads(self._path.read_text())
+                found = json.loads((directory / CHECKPOINT).read_bytes())
                 if found["key"] == self._key:
-                    self._cells = found["cells"]
-            except (ValueError, KeyError, TypeError, OSError):
-                pass  # a damaged checkpoint is none: start anew
+                    self._cells = dict(found["cells"])
+            except (ValueError, KeyError, TypeError, OSError, RecursionError):
+                self._damaged()
+
+    def _damaged(self) -> None:
+        assert self._directory is not None
+        text = f"{self._directory / CHECKPOINT} is damaged: what it counts is computed anew"
+        warnings.warn(text, StudyWarning, stacklevel=2)
 
     def begin(self, number: int, cell: _Cell) -> tuple[int, Tally, Tally | None]:
         """The next block of a cell and its tallies so far."""
-        found = self._cells.get(str(number))
         dtype = cell.problem.dtype
-        if found is None:
-            return 0, Tally(dtype), None if cell.peer is None else Tally(dtype)
-        return found["next"], Tally.from_dict(found["tally"]), None if found["peer"] is None else Tally.from_dict(found["peer"])
+        if str(number) in self._cells:
+            try:
+                return _resumed(self._cells[str(number)], cell)
+            except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+                self._damaged()
+        return 0, Tally(dtype), None if cell.peer is None else Tally(dtype)
 
     def reached(self, number: int, following: int, tally: Tally, peer: Tally | None) -> None:
         self._now = (number, following, tally, peer)
-        if self._path is not None and time.monotonic() - self._last > _CHECKPOINT_EVERY_S:
+        if self._directory is not None and time.monotonic() - self._last > _CHECKPOINT_EVERY_S:
             self.save()
 
     def save(self) -> None:
         self._last = time.monotonic()
-        if self._path is None or self._now is None:
+        if self._directory is None or self._now is None:
             return
         number, following, tally, peer = self._now
         self._cells[str(number)] = {"next": following, "tally": tally.to_dict(), "peer": None if peer is None else peer.to_dict()}
-        part = self._path.with_suffix(".part")
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            part.write_text(json.dumps({"key": self._key, "cells": self._cells}))
-            part.replace(self._path)
-        except OSError as error:
-            raise StudyError(f"{self._path.parent}: {error.strerror or error}; give -o a directory that can be written") from None
+        write_checkpoint(self._directory, self._key, self._cells)
+
+
+def _resumed(found: dict[str, Any], cell: _Cell) -> tuple[int, Tally, Tally | None]:
+    """What a checkpoint holds of a cell. Raises ValueError and the like for what no study of the cell has saved."""
+    following = found["next"]
+    if type(following) is not int or not 0 < following <= cell.source.blocks:
+        raise ValueError
+    tallies = [Tally.from_dict(d, cell.problem.dtype) for d in (found["tally"], found["peer"]) if d is not None]
+    done = cell.source.start(following) if following < cell.source.blocks else cell.source.size
+    if len(tallies) != (1 if cell.peer is None else 2) or any(t.sums["n"] != done for t in tallies):
+        raise ValueError
+    return following, tallies[0], None if cell.peer is None else tallies[1]
 
 
 def fingerprint(q: Question) -> str:

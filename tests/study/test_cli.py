@@ -229,7 +229,7 @@ def test_sweep_on_a_dask_cluster_equals_sweep_alone(emu: Emu) -> None:
     options = ("--dtype", "FLOAT16,BF16", "--soc", "Ascend910B1,Ascend310P3", "--inputs", "l1", "-n", "4096", "--json")
     alone = emu("sweep", "selu", "selu_backward", *options, "--workers", "1")
     # By tcp everything is pickled, as for a worker on another machine.
-    with distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, protocol="tcp", dashboard_address=None) as cluster:
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, protocol="tcp", dashboard_address=":0") as cluster:
         ran = emu("sweep", "selu", "selu_backward", *options, "--scheduler", cluster.scheduler_address)
     assert (ran.code, alone.code) == (0, 0)
     rows = json.loads(ran.out)
