@@ -5,6 +5,7 @@ emu study selu_backward --dtype BF16,FLOAT16 --soc Ascend910B1,Ascend950PR_9599 
 
 from __future__ import annotations
 
+import textwrap
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from emu.cli._common import AsJson, print_json, print_table, progress_bar
+from emu.cli._common import AsJson, print_json, print_table, progress_bar, stdout
 from emu.cli._errors import CommandError, say, usage
 
 if TYPE_CHECKING:
@@ -185,11 +186,21 @@ def command(
 
 
 def print_text(text: list[list[str]], markdown: bool, title: str) -> None:
-    """A table, header first, for the terminal or in Markdown."""
+    """A table, header first, for the terminal or in Markdown. Where the terminal is too narrow, each row is a paragraph
+    of its own: no number is broken."""
     if markdown:
         print("\n".join("| " + " | ".join(line) + " |" for line in (text[0], ["---"] * len(text[0]), *text[1:])))
-    else:
+    elif sum(max(map(len, column)) + 3 for column in zip(*text, strict=True)) + 1 <= stdout().width:
         print_table(text[0], text[1:], title=title)
+    else:
+        print(title)
+        name = max(map(len, text[0]))
+        for row in text[1:]:
+            print()
+            for header, value in zip(text[0], row, strict=True):
+                print(textwrap.fill(value, max(stdout().width, name + 12), initial_indent=f"{header:{name}}  ",
+                                    subsequent_indent=" " * (name + 2), break_long_words=False, break_on_hyphens=False)
+                      or header)  # fmt: skip
 
 
 def _show(study: Study) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import CancelledError, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from importlib import import_module
 from typing import Any
 
@@ -88,6 +89,8 @@ def _local(todo: Sequence[Job], workers: int) -> Iterator[tuple[int, list[dict[s
         try:
             for future in as_completed(futures):
                 yield futures[future], future.result()
+        except BrokenProcessPool:
+            raise StudyError("a worker process was killed, or had no memory left: try fewer --workers, or a smaller -n") from None
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -104,8 +107,12 @@ def _dask(todo: Sequence[Job], address: str) -> Iterator[tuple[int, list[dict[st
         raise StudyError(f"no dask scheduler at {address} ({error}): start one with dask scheduler, or leave out --scheduler") from None
     with client:
         futures = {client.submit(one, job, pure=False): i for i, job in enumerate(todo)}
-        for future in distributed.as_completed(list(futures)):
-            yield futures[future], future.result()
+        try:
+            for future in distributed.as_completed(list(futures)):
+                yield futures[future], future.result()
+        except (CancelledError, OSError, distributed.scheduler.KilledWorker) as error:
+            why = f"the dask scheduler at {address} has gone, or has lost its workers ({type(error).__name__})"
+            raise StudyError(f"{why}: start it again, or leave out --scheduler") from None
 
 
 def sweep(

@@ -63,15 +63,32 @@ _WORST = {"index", "ulp", "steps", "inputs", "result", "rounded", "golden"}
 _TOPS = ("steps", "ulp", "abs", "rel", "normal_mare")
 
 
-def curve_shift(dtype: str) -> int:
-    """Low bits of the pattern that one point of the curve covers: at most 4,096 points a dtype."""
-    return {"FLOAT16": 4, "BF16": 4, "FLOAT": 20, "DOUBLE": 52, "INT8": 0, "INT32": 21}[dtype]
+#: Low bits of a magnitude that one point of the curve covers: at most 4,096 points a dtype. Those of INT32 are the
+#: patterns of FLOAT, as near to each other at 100 as at 2^30.
+_CURVE_SHIFT = {"FLOAT16": 4, "BF16": 4, "FLOAT": 20, "DOUBLE": 52, "INT8": 0, "INT32": 20}
 
 
 def curve_bins(dtype: str) -> int:
     """Points of one sign."""
     bits = 8 * int(np.dtype(numbers.BITS[dtype]).itemsize) - 1
-    return (1 << bits >> curve_shift(dtype)) + 1
+    return (1 << bits >> _CURVE_SHIFT[dtype]) + 1
+
+
+def _curve_bin(dtype: str, magnitude: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The point of the curve for an ordinal without its sign."""
+    if dtype == "INT32":
+        magnitude = magnitude.astype(np.float32).view(np.uint32).astype(np.int64)
+    return magnitude >> _CURVE_SHIFT[dtype]
+
+
+def curve_values(dtype: str) -> F64:
+    """The value in the middle of each point's stretch; those that begin at infinity are not finite."""
+    kind, shift = np.dtype(numbers.BITS[dtype]), _CURVE_SHIFT[dtype]
+    middle = (np.arange(curve_bins(dtype), dtype=np.int64) << shift) + ((1 << shift) >> 1)
+    middle = np.minimum(middle, (1 << (8 * kind.itemsize - 1)) - 1)
+    kept = "FLOAT" if dtype == "INT32" else dtype
+    x = np.abs(numbers.values(kept, middle.astype(np.dtype(f"u{kind.itemsize}")).view(np.uint32 if dtype == "INT32" else kind)))
+    return np.floor(x) if dtype == "INT32" else x
 
 
 class Tally:
@@ -242,7 +259,7 @@ def _curve(t: Tally, input_dtype: str, x: Bits, ulp: F64, signed: F64, size: F64
     negative = o < 0
     if numbers.is_float(input_dtype):
         negative = np.asarray(x >> x.dtype.type(8 * x.itemsize - 1)).astype(bool)  # -0 belongs to the negative side
-    at = (np.abs(o) >> curve_shift(input_dtype)) + np.where(negative, bins, 0)
+    at = _curve_bin(input_dtype, np.abs(o)) + np.where(negative, bins, 0)
     points = 2 * bins
     t.curve = {
         "count": np.bincount(at, minlength=points).astype(np.float64), "ulp": np.bincount(at, ulp, points).astype(np.float64),

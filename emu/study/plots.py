@@ -7,13 +7,15 @@ grey. The same study gives the same bytes.
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from emu.study import measure, numbers
+from emu.study import measure
 from emu.study.dd import F64
 from emu.study.errors import StudyError, unknown
 
@@ -29,6 +31,10 @@ DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 #: Shown as "0" on logarithmic error axes.
 FLOOR_ULP, FLOOR_REL = 2.0**-6, 2.0**-30
+#: Beyond these an outlier would leave nothing of the other errors to see.
+MOST_ULP, MOST_REL = 1e6, 1e3
+NOTHING = "no finite results"
+LIMIT = "0.5 ulp: correctly rounded"
 
 
 def check() -> None:
@@ -42,14 +48,23 @@ def _pyplot() -> Any:
     except ImportError:
         raise StudyError("plots need matplotlib: pip install 'aclnn-emu[study]'") from None
     matplotlib.use("Agg")
-    matplotlib.rcParams.update(
-        {
-            "svg.hashsalt": "aclnn-emu", "svg.fonttype": "path", "figure.dpi": 110, "savefig.dpi": 150, "font.size": 10,
-            "axes.grid": True, "grid.color": "#D8D8D8", "grid.linewidth": 0.6, "axes.spines.top": False, "axes.spines.right": False,
-            "legend.frameon": False, "lines.linewidth": 1.5, "figure.constrained_layout.use": True,
-        }
-    )  # fmt: skip
     return import_module("matplotlib.pyplot")
+
+
+@contextmanager
+def _own_style() -> Iterator[None]:
+    """Matplotlib's defaults and these, whatever the user's matplotlibrc says; theirs are back afterwards."""
+    matplotlib = _pyplot().matplotlib
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(
+            {
+                "svg.hashsalt": "aclnn-emu", "svg.fonttype": "path", "figure.dpi": 110, "savefig.dpi": 150, "font.size": 10,
+                "axes.grid": True, "grid.color": "#D8D8D8", "grid.linewidth": 0.6, "axes.spines.top": False,
+                "axes.spines.right": False, "legend.frameon": False, "lines.linewidth": 1.5, "figure.constrained_layout.use": True,
+            }
+        )  # fmt: skip
+        yield
 
 
 def studied(study: Study) -> list[Cell]:
@@ -60,13 +75,7 @@ def studied(study: Study) -> list[Cell]:
 def curve(cell: Cell, what: str) -> tuple[F64, F64]:
     """(x, error) of the cell, x ascending: the largest error in each stretch of inputs. `what` is "ulp" or "rel"."""
     assert cell.tally is not None
-    dtype = cell.problem.dtype
-    bins, shift = measure.curve_bins(dtype), measure.curve_shift(dtype)
-    kind = np.dtype(numbers.BITS[dtype])
-    # The middle of each stretch stands for it; the last stretch of a float begins at infinity.
-    middle = (np.arange(bins, dtype=np.int64) << shift) + ((1 << shift) >> 1)
-    middle = np.minimum(middle, (1 << (8 * kind.itemsize - 1)) - 1)
-    x = np.abs(numbers.values(dtype, middle.astype(np.dtype(f"u{kind.itemsize}")).view(kind)))
+    bins, x = measure.curve_bins(cell.problem.dtype), measure.curve_values(cell.problem.dtype)
     count, error = cell.tally.curve["count"], cell.tally.curve_top[what]
     keep = np.isfinite(x)
     low = keep & (count[bins:] > 0)
@@ -75,7 +84,25 @@ def curve(cell: Cell, what: str) -> tuple[F64, F64]:
 
 
 def _style(i: int) -> dict[str, Any]:
-    return {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i % len(DASHES)]}
+    """Colour and dash of curve i: no two of 49 have both."""
+    colour, turn = i % len(COLOURS), i // len(COLOURS)
+    return {"color": COLOURS[colour], "linestyle": DASHES[(colour + turn) % len(DASHES)]}
+
+
+def _line(axis: Any, x: F64, y: F64, i: int, **more: Any) -> None:
+    """A curve; a lone point, or all curves after the 49th, with a marker."""
+    x, y = _thin(x, y)
+    turn = i // (len(COLOURS) * len(DASHES))
+    marker = {"marker": MARKERS[turn % len(MARKERS)], "markersize": 5, "markevery": max(1, x.size // 8)} if turn or x.size == 1 else {}
+    axis.plot(x, y, **_style(i), **marker, **more)
+
+
+def _log_or_note(axis: Any, which: str, filled: bool, **more: Any) -> None:
+    """A logarithmic axis, or a word where there is nothing to show on one."""
+    if filled:
+        getattr(axis, f"set_{which}scale")("log", **more)
+    else:
+        axis.annotate(NOTHING, (0.5, 0.5), xycoords="axes fraction", ha="center", color="#555555")
 
 
 def _thin(x: F64, y: F64, points: int = 500) -> tuple[F64, F64]:
@@ -102,40 +129,40 @@ def _over_input(study: Study, what: str) -> Any:
     negative = figure.add_subplot(grid[1, 0], sharey=top)
     positive = figure.add_subplot(grid[1, 1], sharey=top)
     name = input_name(study)
-    ceiling = floor
+    most = MOST_ULP if what == "ulp" else MOST_REL
+    ceiling, largest = floor, 0.0
     for i, cell in enumerate(studied(study)):
         x, y = curve(cell, what)
-        y = np.clip(y, floor, 1e6 if what == "ulp" else 1e3)
+        largest = max(largest, float(y.max(initial=0.0)))
+        y = np.clip(y, floor, most)
         ceiling = max(ceiling, float(y.max(initial=floor)))
         near = np.abs(x) <= 20
-        top.plot(*_thin(x[near], y[near]), label=cell.label, **_style(i))
+        _line(top, x[near], y[near], i, label=cell.label)
         for axis, side in ((negative, x < 0), (positive, x > 0)):
-            axis.plot(*_thin(np.abs(x[side]), y[side]), **_style(i))
+            _line(axis, np.abs(x[side]), y[side], i)
+    top.set_ylim(floor * 0.9, max(ceiling * 1.6, 1.0 if what == "ulp" else 10 * floor))
     for axis in (top, negative, positive):
         axis.set_yscale("log", base=2 if what == "ulp" else 10)
         if what == "ulp":
-            axis.axhline(0.5, color="#555555", linewidth=0.9, label="limit")
-    top.set_ylim(floor * 0.9, max(ceiling * 1.6, 1.0 if what == "ulp" else 10 * floor))
+            axis.axhline(0.5, color="#555555", linewidth=0.9, label=LIMIT)
+    if largest > most:
+        said = "a golden value of 0 is missed" if largest >= 1e300 else f"the largest is {largest:.3g}"
+        top.annotate(f"errors beyond {most:.3g} are drawn at {most:.3g}: {said}", (0, 1.01), xycoords="axes fraction", fontsize=8)
     top.set_xlabel(f"{name} (linear)")
     top.set_ylabel(f"largest error, {unit}")
-    if what == "ulp":
-        top.annotate(
-            "0.5: correctly rounded", (1, 0.5), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=8, color="#555555"
-        )
-    for axis, sign in ((negative, "negative"), (positive, "positive")):
-        if axis.has_data() and any(line.get_xdata().size for line in axis.lines if line.get_label() != "limit"):
-            axis.set_xscale("log")
-        else:
-            axis.annotate(f"no {sign} inputs", (0.5, 0.5), xycoords="axes fraction", ha="center", color="#555555")
+    for axis, kept in ((top, "within ±20"), (negative, "below 0"), (positive, "above 0")):
+        if not any(np.size(line.get_xdata()) for line in axis.lines if line.get_label() != LIMIT):
+            axis.annotate(f"{NOTHING} of inputs {kept}", (0.5, 0.5), xycoords="axes fraction", ha="center", color="#555555")
             axis.set_xticks([])
+        elif axis is not top:
+            axis.set_xscale("log")
     negative.invert_xaxis()
     negative.set_xlabel(f"−{name.split(',')[0]}, negative inputs (logarithmic)")
     positive.set_xlabel(f"{name.split(',')[0]}, positive inputs (logarithmic)")
     negative.set_ylabel(f"largest error, {unit.split(' ')[0]}")
     positive.tick_params(labelleft=False)
     figure.suptitle(title(study))
-    shown = [(h, t) for h, t in zip(*top.get_legend_handles_labels(), strict=True) if t != "limit"]
-    figure.legend(*zip(*shown, strict=True), loc="outside lower center", ncols=min(3, len(study.cells)), fontsize=9)
+    figure.legend(*top.get_legend_handles_labels(), loc="outside lower center", ncols=min(3, len(study.cells)), fontsize=9)
     return figure
 
 
@@ -157,7 +184,7 @@ def _histogram(study: Study) -> Any:
         at = np.searchsorted(marks, np.minimum(edges, 1e300), side="left").clip(1, len(marks) - 1) - 1
         share = np.bincount(at, cell.tally.ulp_hist, len(marks) - 1) / total
         axis.stairs(np.where(share > 0, share, np.nan), np.append(marks[:-1], 2.125), label=cell.label, linewidth=1.5, **_style(i))
-    axis.set_yscale("log")
+    _log_or_note(axis, "y", any(c.tally.sums["compared"] for c in studied(study) if c.tally))
     axis.axvline(0.5, color="#555555", linewidth=0.9)
     axis.set_xlabel("|error|, ulp of the golden value (the last step: more than 2)")
     axis.set_ylabel("share of the elements")
@@ -172,16 +199,17 @@ def _comparison(study: Study) -> Any:
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 2.8 + 0.42 * len(cells)), sharey=True)
     rows = np.arange(len(cells))[::-1]
     for j, (key, text) in enumerate((("ulp_mean", "mean"), ("ulp_p99", "99th percentile"), ("ulp_max", "largest"))):
-        values = [max(float(c.tally.metrics()[key]), FLOOR_ULP) for c in cells if c.tally]
+        values = [max(float(c.tally.metrics()[key]), FLOOR_ULP) if c.tally.sums["compared"] else np.nan for c in cells if c.tally]
         left.plot(values, rows, MARKERS[j], color=COLOURS[j], label=text, markersize=7)
-    left.set_xscale("log", base=2)
+    _log_or_note(left, "x", bool(np.isfinite(values).any()), base=2)
     left.axvline(0.5, color="#555555", linewidth=0.9)
     left.set_xlabel("|error|, ulp of the golden value")
     left.set_yticks(rows, [c.label for c in cells])
-    wrong = [100 * (1 - c.tally.sums["exact_hits"] / max(1.0, c.tally.sums["compared"])) for c in cells if c.tally]
+    compared = [c.tally.sums["compared"] for c in cells if c.tally]
+    wrong = [100 * (1 - c.tally.sums["exact_hits"] / max(1.0, n)) if n else 0.0 for c, n in zip(cells, compared, strict=True) if c.tally]
     right.barh(rows, wrong, color=COLOURS[4], edgecolor="black", height=0.55)
-    for y, w in zip(rows, wrong, strict=True):
-        right.annotate(f" {w:.3g} %", (w, y), va="center", fontsize=9)
+    for y, w, n in zip(rows, wrong, compared, strict=True):
+        right.annotate(f" {w:.3g} %" if n else f" {NOTHING}", (w, y), va="center", fontsize=9)
     right.set_xlim(0, max(1e-3, max(wrong)) * 1.25)
     right.locator_params(axis="x", nbins=5)
     right.set_xlabel("elements that are not correctly rounded, %")
@@ -194,18 +222,20 @@ def draw(study: Study, kind: str) -> Any:
     """A matplotlib figure of one of KINDS."""
     if kind not in KINDS:
         raise unknown("plot", kind, KINDS)
-    if kind == "histogram":
-        return _histogram(study)
-    if kind == "comparison":
-        return _comparison(study)
-    return _over_input(study, "ulp" if kind == "error" else "rel")
+    with _own_style():
+        if kind == "histogram":
+            return _histogram(study)
+        if kind == "comparison":
+            return _comparison(study)
+        return _over_input(study, "ulp" if kind == "error" else "rel")
 
 
 def render(figure: Any, form: str) -> bytes:
     """The figure as svg, png or pdf bytes, without dates, and closed."""
     buffer = io.BytesIO()
     meta: dict[str, Any] = {"svg": {"Date": None}, "png": {"Software": None}, "pdf": {"CreationDate": None}}.get(form, {})
-    figure.savefig(buffer, format=form, metadata=meta)
+    with _own_style():
+        figure.savefig(buffer, format=form, metadata=meta)
     _pyplot().close(figure)
     return buffer.getvalue()
 

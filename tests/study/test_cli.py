@@ -6,11 +6,14 @@ import csv
 import json
 import sys
 from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from emu.cli import study
 from emu.cli._common import print_json
 from emu.study import Study, matrix
 from emu.study.errors import StudyError
@@ -235,6 +238,46 @@ def test_sweep_on_a_dask_cluster_equals_sweep_alone(emu: Emu) -> None:
     rows = json.loads(ran.out)
     assert len(rows) == 6
     assert str(rows) == str(json.loads(alone.out))
+
+
+def test_a_sweep_that_loses_its_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Pool:
+        def __init__(self, *args: object, **more: object) -> None: ...
+        def __enter__(self) -> Pool:
+            return self
+
+        def __exit__(self, *args: object) -> None: ...
+        def submit(self, *args: object) -> Future[Any]:
+            future: Future[Any] = Future()
+            future.set_exception(BrokenProcessPool())
+            return future
+
+    monkeypatch.setattr(matrix, "ProcessPoolExecutor", Pool)
+    with pytest.raises(StudyError, match="a worker process was killed"):
+        matrix.sweep("selu", inputs="1", n=4)
+
+
+def test_a_scheduler_that_goes_away() -> None:
+    distributed = pytest.importorskip("distributed", reason="the extra dask brings it")
+    cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=":0")
+    with cluster, pytest.raises(StudyError, match="has gone, or has lost its workers"):
+        matrix.sweep(
+            dtypes="FLOAT", inputs="l1", n=1 << 14, scheduler=cluster.scheduler_address, progress=lambda done, total: cluster.close()
+        )
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_a_narrow_terminal_breaks_no_number(width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from rich.console import Console
+
+    for module in ("_common", "study"):
+        monkeypatch.setattr(f"emu.cli.{module}.stdout", lambda: Console(width=width, highlight=False))
+    header = ["dtype", "soc", "n", "ulp_mean", "bias_ulp", "case"]
+    row = ["FLOAT16", "Ascend950PR_9599", "65536", "0.00025916", "-1.2345e-05", "self=0.0002868175506591797: 0.1 / 0.2"]
+    study.print_text([header, row], False, "title")
+    out = capsys.readouterr().out
+    assert all(word in out for value in (*header, *row) for word in value.split())
+    assert max(map(len, out.splitlines())) <= width
 
 
 def test_sweep_without_its_scheduler(emu: Emu, monkeypatch: pytest.MonkeyPatch) -> None:

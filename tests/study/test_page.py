@@ -6,6 +6,7 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from emu.study import Study, plots, run
@@ -44,6 +45,58 @@ def test_unknown_plot_and_format(small: Study, tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="plot format"):
         small.plot(tmp_path / "a.bmp")
     assert not (tmp_path / "a.bmp").exists()
+
+
+def texts(study: Study, kind: str = "error") -> list[str]:
+    """What a plot says."""
+    from matplotlib.text import Text
+
+    return [str(t.get_text()) for t in study.plot(kind=kind).findobj(Text)]
+
+
+def test_a_cut_axis_and_an_empty_panel_are_said() -> None:
+    far = run("log_sigmoid_backward", dtypes="FLOAT", inputs="uniform:88,89", grad="1", n=64, socs="Ascend950PR_9599")
+    said = texts(far)
+    assert "errors beyond 1e+06 are drawn at 1e+06: the largest is 4.17e+06" in said
+    assert "no finite results of inputs within ±20" in said
+    assert "no finite results of inputs above 0" not in said
+    near = texts(run("selu", dtypes="FLOAT", inputs="uniform:1,2", n=64))
+    assert not [t for t in near if "beyond" in t or "±20" in t]
+
+
+@pytest.mark.parametrize("kind", plots.KINDS)
+def test_nothing_to_draw_is_said(kind: str) -> None:
+    assert any("no finite results" in t for t in texts(run("exp", dtypes="FLOAT", inputs="nan", n=8), kind))
+
+
+def test_curves_are_told_apart() -> None:
+    import matplotlib.pyplot
+
+    figure, axis = matplotlib.pyplot.subplots()
+    for i in range(60):
+        plots._line(axis, np.arange(2.0), np.arange(2.0), i)
+    looks = {(line.get_color(), str(line._dash_pattern), line.get_marker()) for line in axis.lines}  # type: ignore[attr-defined]
+    plots._line(axis, np.ones(1), np.ones(1), 0)
+    assert axis.lines[-1].get_marker() == "o", "a lone point"
+    matplotlib.pyplot.close(figure)
+    assert len(looks) == 60
+
+
+def test_small_integers_have_points_of_their_own() -> None:
+    (cell,) = run("selu", dtypes="INT32", inputs="uniform:-100,100", n=4096).cells
+    x, _ = plots.curve(cell, "ulp")
+    assert set(range(-15, 16)) <= set(x.tolist())
+    assert x.min() < -90
+    assert x.max() > 90
+
+
+def test_the_users_style_changes_nothing(small: Study) -> None:
+    import matplotlib
+
+    plain = plots.render(plots.draw(small, "error"), "svg")
+    with matplotlib.rc_context({"font.size": 30, "lines.linewidth": 9, "savefig.dpi": 30}):
+        assert plots.render(plots.draw(small, "error"), "svg") == plain
+        assert matplotlib.rcParams["font.size"] == 30
 
 
 class Closed(HTMLParser):
