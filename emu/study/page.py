@@ -36,7 +36,8 @@ dt { font-weight: 600; } dd { margin: 0 0 .4rem 1rem; }
 """
 
 _CAPTIONS = {
-    "error": "Largest error against the input: linear above, both signs on logarithmic axes below. Less than 1/64 ulp is drawn at 1/64.",
+    "error": "Largest error against the input: linear above, both signs on logarithmic axes below. Less than 1/64 ulp is drawn at 1/64, "
+    "and a line above the plot says where errors are cut.",
     "relative": "Largest relative error against the input, on the same axes.",
     "histogram": "How often each size of error occurs.",
     "comparison": "Data types and products side by side.",
