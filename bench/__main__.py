@@ -20,6 +20,7 @@ def parser() -> argparse.ArgumentParser:
     amount.add_argument("--tiny", action="store_true", help="exercise the harness in seconds; the figures mean nothing")
     p.add_argument("--json", type=Path, metavar="FILE", help="write every figure")
     p.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures (needs matplotlib)")
+    p.add_argument("--pyperf", type=Path, metavar="FILE", help="write the samples for `python -m pyperf compare_to` (needs pyperf)")
     p.add_argument("--report", type=Path, metavar="JSON", help="measure nothing: take the figures of an earlier --json FILE")
     p.add_argument("--page", type=Path, nargs="?", const=PAGE, metavar="FILE", help="write the page; without FILE docs/performance.md")
     p.add_argument("--remark", default="", help="a sentence for the page about this run")
@@ -34,8 +35,11 @@ def say(text: str) -> None:
 def main(argv: list[str] | None = None) -> int:
     """0; 1 when a competitor computes something wrong; 2 for wrong usage."""
     options = parser().parse_args(argv)
-    if options.plot is not None and find_spec("matplotlib") is None:
-        parser().error("--plot needs matplotlib: pip install 'aclnn-emu[bench]'")
+    for option, given, module in (("--plot", options.plot, "matplotlib"), ("--pyperf", options.pyperf, "pyperf")):
+        if given is not None and find_spec(module) is None:
+            parser().error(f"{option} needs {module}: pip install 'aclnn-emu[bench]'")
+    if options.pyperf is not None and options.report is not None:
+        parser().error("--pyperf writes samples, and --report has none: measure")
     from bench import report
 
     result: dict[str, Any]
@@ -46,11 +50,18 @@ def main(argv: list[str] | None = None) -> int:
         from bench.work import WrongResultError
 
         name = "quick" if options.quick else "tiny" if options.tiny else "full"
+        suite = None
+        if options.pyperf is not None:
+            from bench.pyperf_file import Suite
+
+            suite = Suite()
         try:
-            result = run.measure(run.settings(name), say)
+            result = run.measure(run.settings(name), say, suite and suite.keep)
         except WrongResultError as error:
             print(f"wrong result, nothing was timed: {error}", file=sys.stderr)
             return 1
+        if suite is not None:
+            suite.write(options.pyperf)
     if options.remark:
         result["remark"] = options.remark
     if options.json is not None:

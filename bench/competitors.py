@@ -66,7 +66,7 @@ def emulator(work: Work) -> Run:
     queue = launches(work)
     if work.cell.path == "native":
         (only,) = queue
-        call, args, total = PROTOTYPE(only.kernel.address), only.args, only.total
+        call, args, total = PROTOTYPE(only.form.address), only.args, only.form.total
 
         def native(times: int) -> None:
             for _ in repeat(None, times):

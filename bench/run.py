@@ -15,11 +15,13 @@ from bench.cells import Cell
 from bench.competitors import CALLS_IN_A_ROW, competitors
 from bench.limit import tune
 from bench.text import line
-from bench.timing import Effort, interleave, summary
+from bench.timing import Effort, Samples, interleave, summary
 from bench.work import SOC, bytes_needed, make
 from emu import config
 
 Say = Callable[[str], None]
+#: Is given every cell with its samples.
+Keep = Callable[[Cell, dict[str, Samples]], None]
 #: Changes when the shape of the JSON does.
 FORMAT = 1
 
@@ -45,7 +47,7 @@ def settings(name: str) -> Settings:
     return Settings("tiny", plans.tiny(threads), effort, (1, 1), others=False)
 
 
-def measure_cells(cells: Iterable[Cell], effort: Effort, arena: Arena, say: Say) -> list[dict[str, Any]]:
+def measure_cells(cells: Iterable[Cell], effort: Effort, arena: Arena, say: Say, keep: Keep | None = None) -> list[dict[str, Any]]:
     """Check and time each cell; neighbours that share tensors are filled once. Raises WrongResultError."""
     records = []
     for _, group in groupby(cells, key=lambda c: c.data):
@@ -55,6 +57,8 @@ def measure_cells(cells: Iterable[Cell], effort: Effort, arena: Arena, say: Say)
             runs = competitors(work)
             calls = CALLS_IN_A_ROW if cell.path == "native" else None
             times = interleave(runs, effort, calls=calls, several=cell.threads > 1)
+            if keep is not None:
+                keep(cell, times)
             records.append(record(cell, summary(times)))
             say(line(records[-1]))
     return records
@@ -73,7 +77,7 @@ def record(cell: Cell, times: dict[str, Any]) -> dict[str, Any]:
     return {**cell._asdict(), "shape": list(cell.shape), **about, **times}
 
 
-def measure(what: Settings, say: Say) -> dict[str, Any]:
+def measure(what: Settings, say: Say, keep: Keep | None = None) -> dict[str, Any]:
     """Everything. Needs the kernels' cache writable for the process times to mean what they say."""
     began = time.perf_counter()
     arena = Arena(max(map(bytes_needed, [*what.cells, *(scaling.all_cells(what.name == "quick") if what.others else [])])))
@@ -82,7 +86,7 @@ def measure(what: Settings, say: Say) -> dict[str, Any]:
     if what.name != "tiny":
         result["limit_ahead"] = tune(arena)
     say(f"{len(what.cells)} cells; medians; ratio = time of the other / time of the emulator, median over rounds")
-    result["cells"] = measure_cells(what.cells, what.effort, arena, say)
+    result["cells"] = measure_cells(what.cells, what.effort, arena, say, keep)
     result["huge_share"] = arena.huge_share()
     if what.others:
         from bench import latency, memory, processes

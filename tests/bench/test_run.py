@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyperf
 import pytest
 
 from bench import __main__ as command
@@ -25,7 +26,16 @@ def silent(text: str) -> None:
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What ``--tiny`` writes."""
     directory = tmp_path_factory.mktemp("bench")
-    names = ["--json", str(directory / "r.json"), "--page", str(directory / "r.md"), "--plot", str(directory / "r.png")]
+    names = [
+        "--json",
+        str(directory / "r.json"),
+        "--pyperf",
+        str(directory / "p.json"),
+        "--page",
+        str(directory / "r.md"),
+        "--plot",
+        str(directory / "r.png"),
+    ]
     assert command.main(["--tiny", "--remark", "A remark.", *names]) == 0
     return directory
 
@@ -46,6 +56,21 @@ def test_json_has_every_cell_with_every_figure(written: Path):
             assert s["samples"] >= 1
         if r["path"] == "native":
             assert r["seconds"]["emu"]["calls"] == 200
+
+
+def test_pyperf_file_has_the_samples_of_every_cell(written: Path):
+    suite = pyperf.BenchmarkSuite.load(str(written / "p.json"))
+    records = json.loads((written / "r.json").read_text(encoding="utf-8"))["cells"]
+    medians = sorted(s["median"] for r in records for s in r["seconds"].values())
+    assert sorted(b.median() for b in suite) == pytest.approx(medians, rel=1e-4)
+    assert len(set(suite.get_benchmark_names())) == len(medians)
+
+
+def test_pyperf_needs_a_measurement(written: Path, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as stopped:
+        command.main(["--report", str(written / "r.json"), "--pyperf", "x.json"])
+    assert stopped.value.code == 2
+    assert "measure" in capsys.readouterr().err
 
 
 def test_page_and_plot(written: Path):
