@@ -91,7 +91,10 @@ def elementwise(name: str, tile: Any, inputs: tuple[str, ...], output: str, tabl
             @inline
             def put_tile(out, p0, p1, aux, n, stream):  # type: ignore[no-untyped-def]
                 buffer = tile_memory()
-                tile(buffer, p0, p1, aux, n)
+                if n == full:  # a length that LLVM knows
+                    tile(buffer, p0, p1, aux, full)
+                else:
+                    tile(buffer, p0, p1, aux, n)
                 copy_tile(out, buffer, n * size, stream)
 
         def body(args, start, stop):  # type: ignore[no-untyped-def]
@@ -107,10 +110,7 @@ def elementwise(name: str, tile: Any, inputs: tuple[str, ...], output: str, tabl
                     for line in range(0, TILE_BYTES, 64):
                         prefetch(p0, ahead + line)
                         prefetch(p1, ahead + line)
-                if n == full:
-                    put_tile(to, p0, p1, aux, full, stream)
-                else:
-                    put_tile(to, p0, p1, aux, n, stream)
+                put_tile(to, p0, p1, aux, n, stream)
                 i += n
             if stream and whole == 0:
                 store_fence()
