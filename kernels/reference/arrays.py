@@ -32,12 +32,17 @@ BITS_DTYPE: dict[str, type[np.generic]] = {
 }
 
 
+class HostError(RuntimeError):
+    """The host's arithmetic is not IEEE at the moment."""
+
+
 def check_host() -> None:
-    """Raise RuntimeError if the host's arithmetic is not IEEE at the moment: subnormals flushed or another rounding."""
+    """Raise HostError if the host flushes subnormals or does not round to nearest, ties to even."""
     tiny = np.array([2.0**-149, 2.0**-127], np.float32)
-    third = np.array([1.0], np.float32) / np.array([3.0], np.float32)
-    if (tiny * np.float32(1.0) == 0).any() or third.view(np.uint32)[0] != 0x3EAAAAAB:
-        raise RuntimeError("the host flushes subnormals or does not round to nearest: reset MXCSR (or FPCR) first")
+    # Two ties: rounding up changes the first sum, rounding down or toward zero the second.
+    sums = np.array([1.0, 1.0], np.float32) + np.array([2.0**-24, 3 * 2.0**-24], np.float32)
+    if (tiny * np.float32(1.0) == 0).any() or (sums != np.array([1.0, 1.0 + 2.0**-22], np.float32)).any():
+        raise HostError("the host flushes subnormals or does not round to nearest: reset MXCSR (or FPCR) first")
 
 
 @cache

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import ctypes.util
 import math
+import platform
 import struct
 from typing import Any
 
@@ -238,6 +241,23 @@ def test_a_host_that_flushes_is_refused() -> None:
             arrays.check_host()
     finally:
         torch.set_flush_denormal(False)
+    arrays.check_host()
+
+
+#: FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO of <fenv.h>.
+ROUNDINGS = {"x86_64": (0x800, 0x400, 0xC00), "aarch64": (0x400000, 0x800000, 0xC00000)}
+
+
+@pytest.mark.skipif(platform.machine() not in ROUNDINGS, reason="the numbers of the rounding modes are not known")
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_a_host_that_does_not_round_to_nearest_is_refused(which: int) -> None:
+    libm = ctypes.CDLL(ctypes.util.find_library("m"))
+    assert libm.fesetround(ROUNDINGS[platform.machine()][which]) == 0
+    try:
+        with pytest.raises(arrays.HostError, match="does not round to nearest"):
+            arrays.check_host()
+    finally:
+        libm.fesetround(0)
     arrays.check_host()
 
 
