@@ -5,37 +5,41 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from emu_kernels.reference import operators
 from emu_kernels.variant import ARCHS, BF16_ARCHS, Variant
 
 
 class Op(NamedTuple):
-    """One operator of the verification.
-
-    `flow` is the kernels' name, `inputs` the number of tensors, `rows` tells a reduction, `document` whether the
-    formula of the operator document exists as a variant of its own.
-    """
+    """One operator of the verification: `flow` is the kernels' name, `inputs` the number of tensors, `rows` tells a reduction."""
 
     name: str
     flow: str
     inputs: int
     rows: bool
-    dtypes: tuple[str, ...]
-    document: bool = False
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """What there is a reference for."""
+        return operators.DTYPES[self.flow]
+
+    @property
+    def document(self) -> bool:
+        """Whether the formula of the operator document exists as a variant of its own."""
+        return self.flow in operators.DOCUMENT
 
 
-_FLOATS = ("FLOAT", "FLOAT16", "BF16")
 OPS: tuple[Op, ...] = (
-    Op("SeluBackward", "selu_backward", 2, False, (*_FLOATS, "INT8", "INT32"), True),
-    Op("LogSigmoidBackward", "log_sigmoid_backward", 2, False, _FLOATS, True),
-    Op("SoftmaxBackward", "softmax_backward", 2, True, _FLOATS, True),
-    Op("Selu", "selu", 1, False, (*_FLOATS, "INT8", "INT32")),
-    Op("LogSigmoid", "log_sigmoid", 1, False, _FLOATS),
-    Op("Softmax", "softmax", 1, True, (*_FLOATS, "DOUBLE")),
-    Op("LogSoftmax", "log_softmax", 1, True, (*_FLOATS, "DOUBLE")),
-    Op("LogSoftmaxBackward", "log_softmax_backward", 2, True, _FLOATS),
-    Op("Exp", "exp", 1, False, _FLOATS),
-    Op("Sigmoid", "sigmoid", 1, False, _FLOATS),
-    Op("Gelu", "gelu", 1, False, _FLOATS),
+    Op("SeluBackward", "selu_backward", 2, False),
+    Op("LogSigmoidBackward", "log_sigmoid_backward", 2, False),
+    Op("SoftmaxBackward", "softmax_backward", 2, True),
+    Op("Selu", "selu", 1, False),
+    Op("LogSigmoid", "log_sigmoid", 1, False),
+    Op("Softmax", "softmax", 1, True),
+    Op("LogSoftmax", "log_softmax", 1, True),
+    Op("LogSoftmaxBackward", "log_softmax_backward", 2, True),
+    Op("Exp", "exp", 1, False),
+    Op("Sigmoid", "sigmoid", 1, False),
+    Op("Gelu", "gelu", 1, False),
 )
 BY_FLOW = {op.flow: op for op in OPS}
 

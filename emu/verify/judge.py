@@ -19,36 +19,36 @@ BLOCK = 1 << 14  # elements at a time: the temporaries of larger arrays leave th
 def expected(flow: str, v: Variant, *inputs: Bits) -> Bits:
     """Return the reference's result of an elementwise flow of 1-D arrays, equally long or of length 1.
 
-    Raises RuntimeError on a host whose arithmetic is not IEEE.
+    Raises arrays.HostError on a host whose arithmetic is not IEEE.
     """
     arrays.check_host()
     n = max(a.size for a in inputs)
     starts = range(0, max(n, 1), BLOCK)
-    form = operators.array(flow)
-    return np.concatenate([form(*(a if a.size == 1 else a[i : i + BLOCK] for a in inputs), v) for i in starts])
+    form = operators.array(flow, v)
+    return np.concatenate([form(*(a if a.size == 1 else a[i : i + BLOCK] for a in inputs)) for i in starts])
 
 
 def expected_rows(flow: str, v: Variant, last: bool, *inputs: Bits) -> Bits:
     """Return the reference's result of arrays (outer, r, inner), reduced over r."""
     arrays.check_host()
     rows = [np.ascontiguousarray(a.swapaxes(1, 2)) for a in inputs]
-    out: Bits = _scalar_rows(flow, v, last, rows) if v.dtype == "DOUBLE" else operators.array(flow)(*rows, v, last)
+    out: Bits = _scalar_rows(flow, v, last, rows) if v.dtype == "DOUBLE" else operators.array(flow, v)(*rows, last=last)
     return np.ascontiguousarray(out.swapaxes(1, 2))
 
 
 def _scalar_rows(flow: str, v: Variant, last: bool, rows: list[Bits]) -> Bits:
     """DOUBLE has no array form: its exp is not correctly rounded in NumPy."""
     flat = [a.reshape(-1, a.shape[-1]) for a in rows]
-    out = [operators.scalar(flow)(*([int(b) for b in row] for row in group), v, last) for group in zip(*flat, strict=True)]
+    form = operators.scalar(flow, v)
+    out = [form(*([int(b) for b in row] for row in group), last=last) for group in zip(*flat, strict=True)]
     return np.array(out, rows[0].dtype).reshape(rows[0].shape)
 
 
 def scalar(flow: str, v: Variant, inputs: tuple[Any, ...], last: bool | None = None) -> tuple[Any, Trace]:
     """Return the scalar reference's result of one case and its steps; for rows, `inputs` are lists."""
     trace: Trace = []
-    if last is None:
-        return operators.scalar(flow)(*inputs, v, trace=trace), trace
-    return operators.scalar(flow)(*inputs, v, last, trace=trace), trace
+    form = operators.scalar(flow, v)
+    return (form(*inputs, trace=trace) if last is None else form(*inputs, last=last, trace=trace)), trace
 
 
 def mismatches(dtype: str, got: Bits, want: Bits) -> NDArray[np.bool_]:

@@ -18,6 +18,9 @@ def widen(f: Arith, v: Variant, bits: int, name: str) -> int:
 
 
 def widen_row(f: Arith, v: Variant, row: list[int], name: str) -> list[int]:
+    """As :func:`widen`, of a row. ValueError for an empty one: its sum and its maximum are not defined."""
+    if not row:
+        raise ValueError(f"{name} is an empty row: a reduction needs at least one element")
     return [widen(f, v, bits, f"{name}[{i}]") for i, bits in enumerate(row)]
 
 
