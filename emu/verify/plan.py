@@ -16,9 +16,12 @@ RANDOM_PER_UNIT = 1 << 22
 
 _RANDOM = {"quick": 1 << 20, "default": 1 << 22, "exhaustive": 1 << 26}
 _BLOCKS = {"quick": 1 << 19, "default": 1 << 20, "exhaustive": 1 << 26}
-_QUICK_LENGTHS = (1, 3, 9, 17, 65, 129, 166, 1025)
-_LENGTHS = (*(1, 2, 3, 8, 9, 15, 16, 17, 63, 64, 65), *range(123, 130), *(165, 166, 1000, 1023, 1024, 1025, 4097))
-# One length each side of where the order of dav_3510 changes, and one of several blocks.
+# Both sides of every length where the order of a sum changes: one register's lanes (64) and two (128) everywhere; on dav_3510 the limits of
+# halving (8, 16; in columns 123, 165) and 256, up to which blocks of 128 columns add the same pairs as halving.
+_QUICK_LENGTHS = (1, 3, 8, 9, 16, 17, 64, 65, 128, 129, 165, 166, 256, 257, 1025)
+_LENGTHS = (*(1, 2, 3, 8, 9, 15, 16, 17, 63, 64, 65), *range(123, 130), *(165, 166, 256, 257, 1000, 1023, 1024, 1025, 4097))
+# ... and the limit of folding there, by dtype; and one of several blocks.
+_FOLDING = {"FLOAT": (10512, 10513), "FLOAT16": (16384, 16385), "BF16": (16384, 16385)}
 _LONG = (10512, 10513, 16384, 16385, 40000)
 
 
@@ -71,7 +74,7 @@ def _rows(op: Op, v: Variant, level: str) -> list[Unit]:
         return [Unit(op.flow, v, "length", r) for r in (1, 9, 65, *((166, 1025) if level != "quick" else ()))]
     lengths = _QUICK_LENGTHS if level == "quick" else (*_LENGTHS, *_LONG)
     if level == "quick" and v.arch == "dav_3510":
-        lengths = (*lengths, 10513 if v.dtype == "FLOAT" else 16385)
+        lengths = (*lengths, *_FOLDING[v.dtype])
     units = [Unit(op.flow, v, "length", r) for r in lengths]
     return units + _repeated(op, v, "block", _BLOCKS[level])
 

@@ -76,11 +76,15 @@ def values(dtype: str, x: NDArray[np.float64]) -> Bits:
     return (bits >> np.uint32(16)).astype(np.uint16) if dtype == "BF16" else bits
 
 
-_ROW_KINDS = 6
+_ROW_KINDS = 8
 
 
 def row_block(dtype: str, r: int, columns: int, inputs: int, seed: int) -> tuple[Bits, ...]:
-    """Return `inputs` arrays (r, columns) whose columns take turns: normal, softmax, wide, special, tiny, any."""
+    """Return `inputs` arrays (r, columns) whose columns take turns.
+
+    They are normal, softmax, wide, special, tiny, any; and two whose sum depends on its order in the leading bits, which a rounding to 16
+    bits does not hide: of large values that cancel, and, for a sum of exponentials, of a one with terms of half its last bit.
+    """
     rng = np.random.default_rng(seed)
     arrays = []
     for which in range(inputs):
@@ -94,6 +98,11 @@ def row_block(dtype: str, r: int, columns: int, inputs: int, seed: int) -> tuple
                 x *= 2.0 ** rng.integers(-12, 8, r)
             elif kind == 4:
                 x *= 2.0**-20
+            elif kind == 6:
+                x = np.ones(r) if which else _cancelling(x, rng)
+            elif kind == 7:
+                x -= 16.6  # exp gives 2**-24
+                x[rng.integers(r)] = 0.0
             column = random(dtype, r, rng) if kind == 5 else values(dtype, x)
             if kind == 3:
                 specials = values(dtype, np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 6e4, -1e5, 1e-7]))
@@ -101,3 +110,12 @@ def row_block(dtype: str, r: int, columns: int, inputs: int, seed: int) -> tuple
             columns_of.append(column)
         arrays.append(np.stack(columns_of, axis=1))
     return tuple(arrays)
+
+
+def _cancelling(x: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+    """Small values with pairs of 2**15 and -2**15 in a quarter of the places, beside which the small ones lose their last bits."""
+    x = x * 2.0**-6
+    places = rng.permutation(x.size)[: (x.size + 4) // 8 * 2]
+    x[places] = 2.0**15
+    x[places[::2]] *= -1
+    return x

@@ -18,6 +18,7 @@ from emu.verify.provider import Provider
 Bits = NDArray[Any]
 
 EXAMPLES = 3  # counterexamples kept per unit
+COLUMNS = 10  # rows of each length: even, and more than the kinds of samples.row_block
 BATCH = 1 << 18  # random cases at a time: what a core's cache holds
 # gradOutput for the directed units: 1, -1, 65504, 2^-24, NaN, inf, -0.
 GRADIENTS = np.array([1.0, -1.0, 65504.0, 2.0**-24, np.nan, np.inf, -0.0], np.float32)
@@ -51,7 +52,7 @@ class Unit(NamedTuple):
             return (self.high - self.low) << 16
         if self.kind == "directed":
             return 1 << 18
-        return 18 * self.low if self.kind == "length" else self.high
+        return 3 * COLUMNS * self.low if self.kind == "length" else self.high
 
 
 class Example(NamedTuple):
@@ -106,9 +107,9 @@ _ELEMENTWISE = {"pairs": _pairs, "directed": _directed, "random": _random}
 
 
 def _length(unit: Unit) -> Iterator[tuple[bool, tuple[Bits, ...]]]:
-    columns = samples.row_block(unit.v.dtype, unit.low, 6, BY_FLOW[unit.flow].inputs, seed=unit.low)
-    for last, outer in ((True, 6), (False, 1), (False, 2)):
-        shape = (unit.low, outer, 6 // outer)
+    columns = samples.row_block(unit.v.dtype, unit.low, COLUMNS, BY_FLOW[unit.flow].inputs, seed=unit.low)
+    for last, outer in ((True, COLUMNS), (False, 1), (False, 2)):
+        shape = (unit.low, outer, COLUMNS // outer)
         yield last, tuple(np.ascontiguousarray(a.reshape(shape).swapaxes(0, 1)) for a in columns)
 
 
@@ -129,7 +130,7 @@ def _block(unit: Unit) -> Iterator[tuple[bool, tuple[Bits, ...]]]:
 
 
 def run(unit: Unit, provider: Provider) -> Outcome:
-    """Compare one unit. Raises what the provider raises, and RuntimeError if the host's arithmetic is not IEEE."""
+    """Compare one unit. Raises what the provider raises, and HostError if the host's arithmetic is not IEEE."""
     begin, cases, wrong = time.perf_counter(), 0, 0
     examples: list[Example] = []
     for some_cases, some_wrong, some_examples in _row_batches(unit, provider) if BY_FLOW[unit.flow].rows else _batches(unit, provider):
