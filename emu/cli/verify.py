@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from emu.cli._common import AsJson, print_json, print_table, progress_bar, settings
-from emu.cli._errors import CommandError, usage
+from emu.cli._errors import CommandError, say, usage
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from emu.verify.state import State
     from emu.verify.units import Outcome, Unit
 
 
@@ -29,24 +31,33 @@ def verify(
     op: Annotated[list[str] | None, typer.Option("--op", help="Only this operator, as SeluBackward; may be repeated.")] = None,
     dtype: Annotated[list[str] | None, typer.Option("--dtype", help="Only this dtype, as BF16; may be repeated.")] = None,
     arch: Annotated[list[str] | None, typer.Option("--arch", help="Only this architecture, as dav_2201; may be repeated.")] = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=0, help="Processes; 0 = one for each CPU.")] = 0,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped run of the same sources.")] = False,
-    state: Annotated[Path | None, typer.Option("--state", help="Where finished work is kept. Default: the cache directory.")] = None,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=0, help="Processes, at most one for each CPU; 0 = as many.")] = 0,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a stopped run of the same sources, compiler and CPU target.")
+    ] = False,
+    state: Annotated[
+        Path | None, typer.Option("--state", help="File of finished work. Default: in the cache directory; /dev/null: none.")
+    ] = None,
     scheduler: Annotated[str | None, typer.Option("--scheduler", help="Send the work to dask.distributed, as tcp://host:8786.")] = None,
     differences: Annotated[
         bool, typer.Option("--differences", help="Count instead how many inputs differ between products and from PyTorch.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare the kernels with the independent reference, bit for bit. Exit code 1 if anything differs."""
+    """Compare the kernels with the independent reference, bit for bit. Exit code 1 if anything differs, 2 without a comparison."""
+    from emu_kernels.reference.arrays import HostError
+
     from emu.verify import report
-    from emu.verify.engine import SchedulerError, State, StateError, execute, stamp
+    from emu.verify.engine import execute
     from emu.verify.plan import plan
     from emu.verify.provider import NativeKernels
+    from emu.verify.state import VerifyError, stamp
+    from emu.verify.workers import WorkerError
 
     if quick and exhaustive:
         raise usage("--quick and --exhaustive exclude each other")
-    config = settings()
+    settings()
+    _need_compiler()
     if differences:
         given = {
             "--quick": quick,
@@ -61,36 +72,70 @@ def verify(
                 raise usage(f"--differences takes no {name}: it counts in this process and keeps nothing")
         _differences(op or (), dtype or (), arch or (), as_json)
         return
+    if scheduler and jobs:
+        raise usage("--scheduler takes no --jobs: its workers are what it has")
     level = "quick" if quick else "exhaustive" if exhaustive else "default"
     try:
         units = plan(level, op or (), dtype or (), arch or ())
     except LookupError as error:
         raise usage(str(error.args[0])) from None
     if not units:
-        raise usage("nothing to compare: no product has this dtype on this architecture")
-    path = state or Path(config.cache_dir).expanduser() / "verify" / f"{level}.jsonl"
+        named = " with ".join(", ".join(names) for names in (op, dtype, arch) if names)
+        raise usage(f"nothing to compare: no product has {named}")
+    kept = _state(state, level, () if resume else units)
+    go_on = f"; go on with --resume (finished work is in {kept.path})" if kept.path else ""
     provider = NativeKernels()
+    before = [kept.done[unit.key] for unit in units if unit.key in kept.done]
     begin = time.perf_counter()
-    with _progress() as bar:
-        done = _Bar(bar, units)
-        try:
-            finished = State(path, fresh=() if resume else [unit.key for unit in units])
-            outcomes = execute(units, provider, jobs=jobs, scheduler=scheduler, state=finished, finished=done)
-        except KeyboardInterrupt:
-            raise CommandError(f"stopped; go on with --resume (finished work is in {path})", 130) from None
-        except ImportError as error:
-            raise CommandError(str(error)) from None
-        except (StateError, SchedulerError) as error:
-            raise usage(str(error)) from None
-    seconds = time.perf_counter() - begin
-    rows = report.totals(units, outcomes)
-    result = report.as_json(rows, provider, level=level, stamp=stamp(), wall_seconds=round(seconds, 1))
+    try:
+        with _progress() as bar:
+            done = _Bar(bar, units)
+            most = len(os.sched_getaffinity(0))
+            outcomes = execute(units, provider, jobs=min(jobs, most), scheduler=scheduler, state=kept, finished=done)
+        seconds = time.perf_counter() - begin
+        about = {"level": level, "stamp": stamp(), "wall_seconds": round(seconds, 1), "units": len(units)}
+        resumed = {"resumed_units": len(before), "resumed_cases": sum(outcome.cases for outcome in before)}
+        rows = report.totals(units, outcomes)
+        result = report.as_json(rows, provider, **about, **resumed)
+    except KeyboardInterrupt:
+        raise CommandError(f"stopped{go_on}", 130) from None
+    except WorkerError as error:
+        raise usage(f"{error}{go_on}") from None
+    except (VerifyError, HostError, ImportError) as error:
+        raise usage(str(error)) from None
+    except MemoryError:
+        raise usage(f"out of memory: fewer processes (-j 1) need less{go_on}") from None
     if as_json:
         print_json(result)
     else:
         _show(rows, result, seconds)
     if result["mismatches"]:
         raise typer.Exit(1)
+
+
+def _need_compiler() -> None:
+    from numba import config
+
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]
+        raise usage("NUMBA_DISABLE_JIT is set, so there is no compiler and no machine code to compare: unset it")
+
+
+def _state(named: Path | None, level: str, fresh: Sequence[Unit]) -> State:
+    """The file of finished work, or none if the default one cannot be used and nothing is to be read; `fresh` units are to run again."""
+    from emu.verify.state import State, StateError
+
+    path = named or Path(settings().cache_dir) / "verify" / f"{level}.jsonl"
+    keys = [unit.key for unit in fresh]
+    try:
+        state = State(None if path == Path(os.devnull) else path.expanduser(), keys)
+    except StateError as error:
+        if named or not fresh:
+            raise usage(str(error)) from None
+        say(f"{error}. This run goes on and keeps nothing")
+        return State(None)
+    if state.damaged:
+        say(f"damaged lines of {path}, left out: {state.damaged}")
+    return state
 
 
 command = verify
@@ -129,12 +174,18 @@ class _Bar:
 def _show(rows: list[dict[str, Any]], result: dict[str, Any], seconds: float) -> None:
     from emu.verify.report import explanation_lines
 
-    header = ("operator", "dtype", "arch", "overflow", "numerics", "cases", "mismatches")
-    keys = header[:5]
-    print_table(header, [[*(row[k] for k in keys), f"{row['cases']:,}", f"{row['mismatches']:,}"] for row in rows])
+    keys = ("operator", "dtype", "arch", "overflow", "numerics")
+    lines = [[*keys, "cases", "differ"], *([*(row[k] for k in keys), f"{row['cases']:,}", f"{row['mismatches']:,}"] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:  # no frame: it would not fit 80 columns
+        texts = [cell.ljust(width) for cell, width in zip(line[:5], widths[:5], strict=True)]
+        numbers = [cell.rjust(width) for cell, width in zip(line[5:], widths[5:], strict=True)]
+        print(*texts, *numbers)
     for row, shown in zip(rows, result["results"], strict=True):
         for found in shown["examples"]:
             print("\n".join(explanation_lines(row, found)))
+    if result["resumed_units"]:
+        print(f"from the state file: {result['resumed_units']:,} of {result['units']:,} units, {result['resumed_cases']:,} cases")
     print(f"{result['cases']:,} cases, {result['mismatches']:,} mismatches, {seconds:.0f} s wall time")
 
 

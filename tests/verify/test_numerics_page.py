@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 from pathlib import Path
 
@@ -55,3 +57,13 @@ def test_counts_of_every_pattern_are_still_true(page: str) -> None:
             row = listed[line.operator, line.dtype]
             counts = ["–" if line.counts[o] is None else f"{line.counts[o]:,}" for o in checked]
             assert row[3:] == [f"{line.cases:,}", *counts, row[-1]], line.operator
+
+
+def test_snippets_print_what_the_page_says(page: str) -> None:
+    pairs = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.DOTALL)
+    assert len(pairs) == page.count("```python") == 1
+    for code, output in pairs:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(code, {})
+        assert printed.getvalue() == output
