@@ -89,7 +89,8 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
     ),
     Assumption(
         "wide_tile",
-        "on dav_3510 a sum along another dim than the last is one halving up to 165 rows of FLOAT, 123 of 16 bits",
+        "on dav_3510 a sum along another dim than the last is one halving up to 165 rows of FLOAT, 123 of 16 bits; "
+        "no bit depends on it, since blocks of 128 rows add the same pairs up to 256 rows",
         ("wide",),
         "wide",
         _SOFTMAX,

@@ -48,9 +48,11 @@ def flows() -> dict[str, Flow]:
 
 def _compile(name: str, pyfunc: Callable[..., Any]) -> tuple[int, Any]:
     """Address of the machine code of `pyfunc` and the object that owns it."""
-    from numba import types
+    from numba import config, types
     from numba.core.ccallback import CFunc
 
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]
+        raise RuntimeError("NUMBA_DISABLE_JIT is set, so no kernel can be compiled: unset it")
     pyfunc.__name__ = pyfunc.__qualname__ = name
     pointer: Any = types.CPointer
     signature: Any = ((pointer(types.int64), types.int64, types.int64), types.void)

@@ -115,6 +115,12 @@ def test_a_damaged_cache_file_is_compiled_again(tmp_path: Path) -> None:
         assert python(program).strip() == "cache"
 
 
+def test_a_disabled_compiler_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("numba.config.DISABLE_JIT", 1)
+    with pytest.raises(RuntimeError, match="NUMBA_DISABLE_JIT is set"):
+        build._compile("none", lambda args, start, stop: None)
+
+
 @pytest.mark.parametrize("kind", ["file in the way", "no such place"])
 def test_an_unwritable_cache_compiles_in_memory_and_says_why(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "taken"
