@@ -16,7 +16,7 @@ from .flows import RowPlan
 from .loops import STREAM_BYTES, body_of, copy_tile, guarded
 from .machine import no_inline, store_fence
 from .reduce import COLUMN_BLOCK, COLUMN_LIMIT, LEVELS, below, up_to
-from .rows import Parts
+from .row_parts import Parts
 
 #: Columns of a block whose sum needs many lines.
 COLUMNS = 128

@@ -19,9 +19,10 @@ import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 
-from .bits import inline, intrinsic, scratch
+from .bits import inline, intrinsic, load, scratch, store
 from .lanes import FLOATS, INTS, LANES, Constants, Kind, Lanes, Memory, groups, mapped
-from .machine import cgutils
+from .loops import body_of
+from .machine import cgutils, no_inline
 
 #: 1.5 * 2^23: x + MAGIC has the integer nearest x in its low bits.
 MAGIC = 1.5 * 2.0**23
@@ -137,5 +138,30 @@ def factor_times(steps: str, again: Any, most: int) -> Any:
         if exp_lanes(e, x, heads(), rests(), n) != 0:
             again(e, x, n)
         finish(out, e, x, g, np.float32(0.0), n, stream)
+
+    return tile
+
+
+def exps(name: str, exp_tile: Any, most: int) -> Any:
+    """tile(e, d, n): e[i] = exp(d[i]) for n <= most; e and d do not overlap. By lanes where no d is above 0, else, and where they cannot
+    settle it, by exp_tile(e, n), which works in place."""
+    get, put, bits = load["f32"], store["f32"], load["i32"]
+    heads, rests = scratch(4 * most), scratch(4 * most)
+
+    def plain(e, d, n):  # type: ignore[no-untyped-def]
+        no_inline()
+        for i in range(n):
+            put(e, i, get(d, i))
+        exp_tile(e, n)
+
+    again = body_of(name + "_again", plain)
+
+    @inline
+    def tile(e, d, n):  # type: ignore[no-untyped-def]
+        above = np.int32(0)  # as integers, which LLVM takes the maximum of by vectors
+        for i in range(n):
+            above = max(above, bits(d, i))
+        if above > 0 or n & (LANES - 1) != 0 or exp_lanes(e, d, heads(), rests(), n) != 0:
+            again(e, d, n)
 
     return tile

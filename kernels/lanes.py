@@ -64,6 +64,11 @@ class Lanes:
         """`then` where `self relation bound` holds, false for a NaN, `other` elsewhere."""
         return self._of(self.builder.select(self.builder.fcmp_ordered(relation, self.value, bound.value), then.value, other.value))
 
+    def larger(self, so_far: Lanes) -> Lanes:
+        """The larger of both; a NaN stays, wherever it stands."""
+        b, x, m = self.builder, self.value, so_far.value
+        return self._of(b.select(b.or_(b.fcmp_ordered(">", x, m), b.fcmp_unordered("uno", x, x)), x, m))
+
     def rounded_to_half(self) -> Lanes:
         """Rounded to FLOAT16, and FLOAT again."""
         return self._of(self.builder.fpext(self.builder.fptrunc(self.value, _HALVES), FLOATS))
@@ -239,23 +244,23 @@ def mapped(name: str, kind: Kind, step: Step, constants: Sequence[float]) -> Any
     return run
 
 
-def sums64(name: str, dtype: str, term: Callable[[Lanes, Lanes], Lanes]) -> Any:
-    """sums(to, a, b, n): to[j] = 0 + term(a[j], b[j]) + term(a[64 + j], b[64 + j]) + ..., 64 FLOAT, n a multiple of 64.
+def fold64(name: str, dtype: str, start: float, step: Callable[[Lanes, Lanes, Lanes], Lanes]) -> Any:
+    """fold(to, a, b, n): to[j] = step(... step(step(start, a[j], b[j]), a[64 + j], b[64 + j]) ...), 64 FLOAT, n a multiple of 64.
 
-    In order, in registers: LLVM would keep the 64 in memory, where each addition waits for the last one's store.
+    In order, in registers: LLVM would keep the 64 in memory, where each step waits for the last one's store.
     """
 
     def typed(typingctx: Any, to: Any, a: Any, b: Any, n: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             left, right = Memory(builder, args[1], dtype), Memory(builder, args[2], dtype)
             vectors = 64 // LANES
-            totals = [cgutils.alloca_once_value(builder, ir.Constant(FLOATS, None)) for _ in range(vectors)]
+            totals = [cgutils.alloca_once_value(builder, ir.Constant(FLOATS, [start] * LANES)) for _ in range(vectors)]
             with cgutils.for_range(builder, builder.lshr(args[3], ir.Constant(args[3].type, 6))) as loop:
                 first = builder.mul(loop.index, ir.Constant(loop.index.type, vectors))
                 for k, total in enumerate(totals):
                     at = builder.add(first, ir.Constant(first.type, k))
                     so_far = Lanes(builder, builder.load(total, typ=FLOATS))
-                    builder.store((so_far + term(left[at], right[at])).value, total)
+                    builder.store(step(so_far, left[at], right[at]).value, total)
             out = Memory(builder, args[0])
             for k, total in enumerate(totals):
                 out.put(ir.Constant(args[3].type, k), Lanes(builder, builder.load(total, typ=FLOATS)))

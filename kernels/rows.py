@@ -11,65 +11,19 @@ read before the first of its elements is written, so `out` may be one of the inp
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .bits import address, inline, offset, pointer, scratch
 from .flows import RowPlan
-from .formats import FORMATS, reader, writer
 from .loops import STREAM_BYTES, TILE_BYTES, body_of, copy_tile, guarded
 from .machine import converts_half, no_inline, prefetch, store_fence
-from .reduce import LAST_LIMITS, LEVELS, Orders, below
+from .reduce import LAST_LIMITS
+from .row_parts import Parts
+from .row_sums import KEPT, by_vectors, row_sum
 
 #: Longest row whose successor is prefetched, in bytes.
 PREFETCH_ROW = 64 << 10
-
-
-class Parts:
-    """What the templates need of a flow."""
-
-    def __init__(self, name: str, plan: RowPlan) -> None:
-        self.size = FORMATS[plan.dtype].size
-        self.orders = orders = Orders("f64" if plan.dtype == "DOUBLE" else "f32")
-        self.read = read = reader(plan.dtype)
-        self.write = write = writer(plan.dtype, plan.saturate)
-        prepare, term, finish, last_step = plan.scalars()
-        self.prepare, self.finish, self.term = prepare, finish, term
-        zero, put = orders.zero, orders.put
-        if plan.inputs == 2:
-            read_b = read
-        else:
-
-            @inline
-            def read_b(p, i):  # type: ignore[no-untyped-def]
-                return zero
-
-        self.read_b = read_b
-
-        @inline
-        def larger(x, m):  # type: ignore[no-untyped-def]
-            # A NaN stays the maximum, wherever it stands: x > m is false for a NaN m.
-            return x if (x > m) | (x != x) else m
-
-        self.larger = larger
-
-        self.heavy = plan_heavy = plan.heavy
-
-        # A flow with an exp keeps these loops as functions, so that its polynomial is compiled once for each.
-        def terms(x, a, b, m, n):  # type: ignore[no-untyped-def]
-            if plan_heavy:
-                no_inline()
-            for k in range(n):
-                put(x, k, term(read(a, k), read_b(b, k), m))
-
-        def results(tile, a, b, m, s, n):  # type: ignore[no-untyped-def]
-            if plan_heavy:
-                no_inline()
-            for k in range(n):
-                write(tile, k, last_step(read(a, k), read_b(b, k), m, s))
-
-        self.terms: Any = body_of(name + "_terms", terms) if plan.heavy else inline(terms)
-        self.results: Any = body_of(name + "_results", results) if plan.heavy else inline(results)
-        self.last_step = last_step
 
 
 def _by_tile(parts: Parts) -> Any:
@@ -84,11 +38,12 @@ def _by_tile(parts: Parts) -> Any:
     return put
 
 
-def _by_vectors(name: str, plan: RowPlan, parts: Parts, step: Any) -> Any:
+def _by_vectors(name: str, plan: RowPlan, parts: Parts) -> Any:
     """The same straight to `out`; what is left over after the last vector goes by way of `tile`."""
     from .lanes import LANES, Kind, mapped  # only a compiler can use them, and this file is also run without one
 
-    rest, size = _by_tile(parts), parts.size
+    assert plan.vectors is not None
+    rest, size, step = _by_tile(parts), parts.size, plan.vectors[1]
     vectors = mapped(name + "_last", Kind(plan.dtype, plan.saturate), lambda c, a, b, _, s: step(a, b, s), ())
 
     @inline
@@ -102,27 +57,24 @@ def _by_vectors(name: str, plan: RowPlan, parts: Parts, step: Any) -> Any:
     return put
 
 
-def along_last(name: str, plan: RowPlan) -> Any:
-    """args = [out, in0[, in1], outer, r, 1, whole]; the range is rows. whole: 0, or the bytes of the result of which this is a part."""
-    parts = Parts(name, plan)
-    orders, order, maximum, inputs = parts.orders, plan.order, plan.maximum, plan.inputs
-    size, wide, line, get, put, zero = (
-        parts.size, orders.size, orders.line, orders.get, orders.put, orders.zero
-    )  # fmt: skip
-    read, larger, prepare, finish = parts.read, parts.larger, parts.prepare, parts.finish
-    h_limit, f_limit, unit = LAST_LIMITS[size]
-    tile_memory, lanes_memory = scratch(TILE_BYTES), scratch(128 * wide)
-    # Whole lines, and a row of 16 items for the short halving.
-    row_memory = scratch((f_limit + 64) // 64 * line if order == "tree" else line)
-    row_sum = {"lanes64": _lanes64, "sequential": _sequential, "tree": _tree}[order](parts, h_limit, f_limit, unit)
-    put_results = _by_tile(parts)
-    if plan.vectors and (plan.dtype != "FLOAT16" or converts_half()):
-        vector_term, vector_step = plan.vectors
-        put_results = _by_vectors(name, plan, parts, vector_step)
-        if order == "lanes64":
-            row_sum = _lanes64_by_vectors(name, plan.dtype, parts, vector_term)
-    full = TILE_BYTES // size
-    r_at = inputs + 2
+def _maximum(name: str, plan: RowPlan, parts: Parts) -> Any:
+    """row_maximum(a, r, lanes): of 64 lanes first, then of these in order; `lanes` is scratch memory."""
+    read, larger, size, get, put = parts.read, parts.larger, parts.size, parts.orders.get, parts.orders.put
+    if plan.exponent is None or (plan.dtype == "FLOAT16" and not converts_half()):
+
+        @inline
+        def lanes_maximum(lanes, a, b, n):  # type: ignore[no-untyped-def]
+            for j in range(64):
+                put(lanes, j, read(a, j))
+            for k in range(64, n, 64):
+                p = offset(a, k * size)
+                for j in range(64):
+                    put(lanes, j, larger(read(p, j), get(lanes, j)))
+
+    else:
+        from .lanes import fold64  # only a compiler can use it, and this file is also run without one
+
+        lanes_maximum = fold64(name + "_max", plan.dtype, -math.inf, lambda so_far, a, _: a.larger(so_far))
 
     @inline
     def row_maximum(a, r, lanes):  # type: ignore[no-untyped-def]
@@ -131,20 +83,33 @@ def along_last(name: str, plan: RowPlan) -> Any:
             for k in range(1, r):
                 m = larger(read(a, k), m)
             return m
-        for j in range(64):
-            put(lanes, j, read(a, j))
-        k = 64
-        while k + 64 <= r:
-            p = offset(a, k * size)
-            for j in range(64):
-                put(lanes, j, larger(read(p, j), get(lanes, j)))
-            k += 64
+        whole = r & ~63
+        lanes_maximum(lanes, a, a, whole)
         m = get(lanes, 0)
         for j in range(1, 64):
             m = larger(get(lanes, j), m)
-        for j in range(k, r):
+        for j in range(whole, r):
             m = larger(read(a, j), m)
         return m
+
+    return row_maximum
+
+
+def along_last(name: str, plan: RowPlan) -> Any:
+    """args = [out, in0[, in1], outer, r, 1, whole]; the range is rows. whole: 0, or the bytes of the result of which this is a part."""
+    parts = Parts(name, plan)
+    orders, order, maximum, inputs = parts.orders, plan.order, plan.maximum, plan.inputs
+    size, wide, line, zero = parts.size, orders.size, orders.line, orders.zero
+    prepare, finish, keeps, kept = parts.prepare, parts.finish, parts.keeps, parts.kept
+    h_limit, f_limit, unit = LAST_LIMITS[size]
+    tile_memory, lanes_memory = scratch(TILE_BYTES), scratch(128 * wide)
+    # Whole lines, and a row of 16 items for the short halving.
+    row_memory = scratch((f_limit + 64) // 64 * line if order == "tree" else KEPT * wide if keeps else line)
+    row_maximum = _maximum(name, plan, parts) if maximum else inline(lambda a, r, lanes: zero)
+    sum_of_row = row_sum(name, plan, parts, h_limit, f_limit, unit)
+    put_results = _by_vectors(name, plan, parts) if by_vectors(plan) else _by_tile(parts)
+    full = TILE_BYTES // size
+    r_at = inputs + 2
 
     def body(args, start, stop):  # type: ignore[no-untyped-def]
         no_inline()
@@ -161,7 +126,7 @@ def along_last(name: str, plan: RowPlan) -> Any:
                 offset(in0, row * r * size), offset(in1, row * r * size), offset(out, row * r * size)
             )  # fmt: skip
             m = prepare(row_maximum(a, r, lanes)) if maximum else zero
-            s = finish(row_sum(a, b, m, r, x, lanes))
+            s = finish(sum_of_row(a, b, m, r, x, lanes))
             i = 0
             while i < r:
                 n = min(full - ((address(o) + i * size) & 63) // size, r - i)
@@ -170,126 +135,13 @@ def along_last(name: str, plan: RowPlan) -> Any:
                         prefetch(a, ahead + i * size + line)
                         if inputs == 2:
                             prefetch(b, ahead + i * size + line)
-                put_results(offset(o, i * size), offset(a, i * size), offset(b, i * size), m, s, n, stream, tile)
+                if keeps and 1 < r <= KEPT:
+                    kept(tile, offset(x, i * wide), s, n)
+                    copy_tile(offset(o, i * size), tile, n * size, stream)
+                else:
+                    put_results(offset(o, i * size), offset(a, i * size), offset(b, i * size), m, s, n, stream, tile)
                 i += n
         if stream and whole == 0:
             store_fence()
 
     return guarded(body_of(name + "_body", body))
-
-
-def _lanes64(parts: Parts, h_limit: int, f_limit: int, unit: int) -> Any:
-    """64 accumulators that start at +0, element k onto accumulator k mod 64, then T."""
-    orders, size, term, read, read_b, terms = (
-        parts.orders, parts.size, parts.term, parts.read, parts.read_b, parts.terms
-    )  # fmt: skip
-    get, put, add, fill, register, pad, zero = (
-        orders.get, orders.put, orders.add, orders.fill, orders.register, orders.pad, orders.zero
-    )  # fmt: skip
-    minus_zero = -zero
-
-    @inline
-    def heavy_sum(a, b, m, r, x, lanes):  # type: ignore[no-untyped-def]
-        if r == 1:
-            terms(x, a, b, m, 1)
-            return get(x, 0)
-        fill(lanes, zero)
-        for k in range(0, r, 64):
-            n = min(64, r - k)
-            terms(x, offset(a, k * size), offset(b, k * size), m, n)
-            pad(x, n, 64, minus_zero)
-            add(lanes, x)
-        return register(lanes)
-
-    @inline
-    def light_sum(a, b, m, r, x, lanes):  # type: ignore[no-untyped-def]
-        if r == 1:
-            return term(read(a, 0), read_b(b, 0), m)
-        fill(lanes, zero)
-        k = 0
-        while k + 64 <= r:
-            p, q = offset(a, k * size), offset(b, k * size)
-            for j in range(64):
-                put(lanes, j, get(lanes, j) + term(read(p, j), read_b(q, j), m))
-            k += 64
-        p, q = offset(a, k * size), offset(b, k * size)
-        for j in range(r - k):
-            put(lanes, j, get(lanes, j) + term(read(p, j), read_b(q, j), m))
-        return register(lanes)
-
-    return heavy_sum if parts.heavy else light_sum
-
-
-def _lanes64_by_vectors(name: str, dtype: str, parts: Parts, step: Any) -> Any:
-    """As `_lanes64` of a light term."""
-    from .lanes import sums64
-
-    orders, size, term, read, read_b = parts.orders, parts.size, parts.term, parts.read, parts.read_b
-    get, put, register = orders.get, orders.put, orders.register
-    sums = sums64(name + "_sum", dtype, step)
-
-    @inline
-    def row_sum(a, b, m, r, x, lanes):  # type: ignore[no-untyped-def]
-        if r == 1:
-            return term(read(a, 0), read_b(b, 0), m)
-        whole = r & ~63
-        sums(lanes, a, b, whole)
-        p, q = offset(a, whole * size), offset(b, whole * size)
-        for j in range(r - whole):
-            put(lanes, j, get(lanes, j) + term(read(p, j), read_b(q, j), m))
-        return register(lanes)
-
-    return row_sum
-
-
-def _sequential(parts: Parts, h_limit: int, f_limit: int, unit: int) -> Any:
-    """One accumulator that starts at +0, in increasing order [assumed: tbe_row_order=sequential]."""
-    term, read, read_b, zero = parts.term, parts.read, parts.read_b, parts.orders.zero
-
-    @inline
-    def row_sum(a, b, m, r, x, lanes):  # type: ignore[no-untyped-def]
-        if r == 1:
-            return term(read(a, 0), read_b(b, 0), m)
-        s = zero
-        for k in range(r):
-            s += term(read(a, k), read_b(b, k), m)
-        return s
-
-    return row_sum
-
-
-def _tree(parts: Parts, h_limit: int, f_limit: int, unit: int) -> Any:
-    """The orders of dav_3510: H, F, or K on blocks of which the upper ones are added onto the lower ones, then N."""
-    orders, size, terms = parts.orders, parts.size, parts.terms
-    get, put, halving16, fold, large_block, push, wide = (
-        orders.get, orders.put, orders.halving16, orders.fold, orders.large_block, orders.push, orders.size
-    )  # fmt: skip
-    level_memory, second_memory = scratch(LEVELS * wide), scratch(orders.line)
-
-    @inline
-    def row_sum(a, b, m, r, x, lanes):  # type: ignore[no-untyped-def]
-        if r <= f_limit:
-            terms(x, a, b, m, r)
-            return halving16(x, r) if r <= h_limit else fold(x, r, lanes)
-        levels, second = level_memory(), second_memory()
-        half = below((r + unit - 1) // unit)
-        for j in range(half):
-            at = j * unit
-            terms(x, offset(a, at * size), offset(b, at * size), m, unit)
-            at = (j + half) * unit
-            stop = min(r, at + unit)
-            to = x
-            while at < stop:
-                n = min(64, stop - at)
-                terms(second, offset(a, at * size), offset(b, at * size), m, n)
-                for i in range(n):
-                    put(to, i, get(to, i) + get(second, i))
-                to = offset(to, n * wide)
-                at += n
-            push(levels, j, large_block(x, unit))
-        level = 0
-        while (half >> level) > 1:
-            level += 1
-        return get(levels, level)
-
-    return row_sum

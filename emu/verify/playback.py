@@ -127,7 +127,7 @@ _STAND_INS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 #: Their functions are one step each; those of the flows and of the rows show what they do inside.
 _HELPERS = ("elementary", "formats", "double")
-_PLAYED = (*_HELPERS, "reduce", "rows", "columns")
+_PLAYED = (*_HELPERS, "reduce", "row_parts", "row_sums", "rows", "columns")
 
 
 def _stand_in(package: str, name: str, whole: bool) -> Any:
@@ -239,7 +239,7 @@ def rows(package: str, family: str, flow: str, v: Variant, last: bool, inputs: S
         plan = getattr(_module(package, f"flows.{family}"), flow)(v, last)
         tensors = [_tensor(f"in{k}[{index}]", plan.dtype, row, index) for k, row in enumerate(inputs)]
         out = _tensor(f"out[{index}]", plan.dtype, [0] * r, index)
-        shown = plan._replace(scalars=lambda: _watched(plan, index), vectors=None)
+        shown = plan._replace(scalars=lambda: _watched(plan, index), vectors=None, exponent=None)
         module = _module(package, "rows" if last else "columns")
         kernel = _quietly(lambda: (module.along_last if last else module.along_other)("playback", shown))
         values.current[-1].sums = True

@@ -41,6 +41,8 @@ class RowPlan(NamedTuple):
     maximum: whether the flow needs the maximum first. heavy: whether term or last_step contains an exp.
     scalars: makes the jitable (prepare, term, finish, last_step) of `rows`.
     vectors: None, or term(a, b) and last_step(a, b, s) for `lanes.Lanes`, of a flow without a maximum that computes in FLOAT.
+    exponent: None, or makes the jitable (argument, share, exp_tile) of a flow in FLOAT with term = exp(argument(a, m)); last_step is
+        share(that exp, s), or share is None and it contains no exp.
     """
 
     key: tuple[Any, ...]
@@ -52,3 +54,4 @@ class RowPlan(NamedTuple):
     heavy: bool
     scalars: Callable[[], tuple[Any, Any, Any, Any]]
     vectors: tuple[Callable[[Any, Any], Any], Callable[[Any, Any, Any], Any]] | None = None
+    exponent: Callable[[], tuple[Any, Any, Any]] | None = None

@@ -6,6 +6,7 @@ accumulator along any other [assumed: tbe_col_order]; trees on dav_3510.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,16 @@ def _double() -> Any:
     return double
 
 
+def _difference(flush: bool) -> Any:
+    """LogSoftmax's `exponent`."""
+
+    @inline
+    def argument(x, m):  # type: ignore[no-untyped-def]
+        return x - m
+
+    return argument, None, Elementary(flush).exp_tile
+
+
 def softmax(v: Variant, last: bool) -> RowPlan:
     """exp(x - max) / sum. A NaN makes its row NaN; a row of -inf is NaN.
 
@@ -139,7 +150,22 @@ def softmax(v: Variant, last: bool) -> RowPlan:
 
         return _same, term, _same, share
 
-    return RowPlan(_key("ftz" if flush else "sub", v, order, saturate, last), 1, v.dtype, saturate, order, True, True, scalars)
+    def exponent() -> Any:
+        math = Elementary(flush)
+        native, div = round_half(saturate) if v.dtype == "FLOAT16" else _same, math.div
+
+        @inline
+        def argument(x, m):  # type: ignore[no-untyped-def]
+            return native(x - m)
+
+        @inline
+        def share(e, s):  # type: ignore[no-untyped-def]
+            return div(e, s)
+
+        return argument, share, math.exp_tile
+
+    key = _key("ftz" if flush else "sub", v, order, saturate, last)
+    return RowPlan(key, 1, v.dtype, saturate, order, True, True, scalars, exponent=None if double else exponent)
 
 
 def log_softmax(v: Variant, last: bool) -> RowPlan:
@@ -171,4 +197,6 @@ def log_softmax(v: Variant, last: bool) -> RowPlan:
         return prepare, term, log, share
 
     steps = ("ftz" if flush else "sub") + ("_satmax" if cast and v.saturate else "")
-    return RowPlan(_key(steps, v, order, saturate, last), 1, v.dtype, saturate, order, True, True, scalars)
+    exponent = partial(_difference, flush)
+    key = _key(steps, v, order, saturate, last)
+    return RowPlan(key, 1, v.dtype, saturate, order, True, True, scalars, exponent=None if double else exponent)
