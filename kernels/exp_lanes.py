@@ -20,7 +20,8 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 
 from .bits import inline, intrinsic, load, scratch, store
-from .lanes import FLOATS, INTS, LANES, Constants, Kind, Lanes, Memory, groups, mapped
+from .flows import Kind
+from .lanes import FLOATS, INTS, LANES, Constants, Lanes, Memory, groups, mapped
 from .loops import body_of
 from .machine import cgutils, no_inline
 

@@ -7,12 +7,13 @@ their stores can bypass the caches.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 
 from .bits import address, inline, intrinsic, offset
+from .flows import Kind
 from .loops import body_of
 from .machine import cgutils, no_inline
 
@@ -179,22 +180,6 @@ def groups(builder: Any, n: Any) -> Any:
 
 
 Step = Callable[..., Lanes]
-
-
-class Kind(NamedTuple):
-    """Of a mapped loop. dtype: of its tensors, FLOAT, FLOAT16 or BF16. saturate: an overflow gives the largest value, a NaN +0.
-
-    table: the second operand is looked up. plus_zero: +0 is added to each result of FLOAT16 once it is rounded, which turns -0 into +0.
-    """
-
-    dtype: str = "FLOAT"
-    saturate: bool = False
-    table: bool = False
-    plus_zero: bool = False
-
-    @property
-    def largest(self) -> float:
-        return {"FLOAT": float.fromhex("0x1.fffffep127"), "FLOAT16": 65504.0, "BF16": float.fromhex("0x1.fep127")}[self.dtype]
 
 
 def saturated(x: Lanes, k: Constants, largest: float) -> Lanes:

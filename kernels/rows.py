@@ -15,7 +15,7 @@ import math
 from typing import Any
 
 from .bits import address, inline, offset, pointer, scratch
-from .flows import RowPlan
+from .flows import Kind, RowPlan
 from .loops import STREAM_BYTES, TILE_BYTES, body_of, copy_tile, guarded
 from .machine import converts_half, no_inline, prefetch, store_fence
 from .reduce import LAST_LIMITS
@@ -40,7 +40,7 @@ def _by_tile(parts: Parts) -> Any:
 
 def _by_vectors(name: str, plan: RowPlan, parts: Parts) -> Any:
     """The same straight to `out`; what is left over after the last vector goes by way of `tile`."""
-    from .lanes import LANES, Kind, mapped  # only a compiler can use them, and this file is also run without one
+    from .lanes import LANES, mapped  # only a compiler can use them, and this file is also run without one
 
     assert plan.vectors is not None
     rest, size, step = _by_tile(parts), parts.size, plan.vectors[1]

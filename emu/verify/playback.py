@@ -20,7 +20,7 @@ import numpy as np
 from emu_kernels.reference.arith import Step
 from emu_kernels.variant import Variant
 
-from emu.verify import memory, values
+from emu.verify import memory, values, vectors
 from emu.verify.memory import Pointer, Table
 from emu.verify.values import NUMPY, Tape, Value, convert, fma, record, recording, text
 
@@ -114,12 +114,12 @@ _BITS: dict[str, Any] = {
     "f32_of_half_hw": _half_to_float, "half_of_f32_hw": _float_to_half, "fma32": _fma("f32"), "fma64": _fma("f64"),
     "fabs32": _magnitude, "fabs64": _magnitude, "pointer": _same, "address": lambda p: 0, "offset": lambda p, n: p.moved(n),
     "load": {k: memory.load(k) for k in NUMPY}, "store": {k: memory.store(k) for k in NUMPY}, "scratch": memory.scratch,
-    "constant": _constant,
+    "constant": _constant, "intrinsic": _same,
 }  # fmt: skip
 _STAND_INS: dict[str, dict[str, Any]] = {
     "machine": {
         "converts_half": lambda: True, "no_inline": _nothing, "prefetch": _nothing, "store_fence": _nothing, "float_mode_enter": _nothing,
-        "float_mode_leave": _nothing,
+        "float_mode_leave": _nothing, "cgutils": None,
     },
     "vectors": {"add64": memory.add64, "fill64": memory.fill64, "sum_pairs": memory.sum_pairs, "copy_line": _refuse,
                 "stream_line": _refuse},
@@ -127,13 +127,15 @@ _STAND_INS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 #: Their functions are one step each; those of the flows and of the rows show what they do inside.
 _HELPERS = ("elementary", "formats", "double")
-_PLAYED = (*_HELPERS, "reduce", "row_parts", "row_sums", "rows", "columns")
+_PLAYED = (*_HELPERS, "reduce", "row_parts", "row_sums", "rows", "columns", "exp_lanes")
 
 
 def _stand_in(package: str, name: str, whole: bool) -> Any:
     """Module `name` of the kernels for a file that imports it; `whole`: its functions are single steps."""
     if name == "bits":
         return SimpleNamespace(**_BITS, inline=memory.step if whole else _same)
+    if name == "lanes":
+        return vectors.lanes(_module(package, "formats"))
     if name in _STAND_INS:
         return SimpleNamespace(**_STAND_INS[name])
     return _module(package, name) if name in _PLAYED else None
@@ -161,6 +163,8 @@ def _module(package: str, name: str) -> Any:
     module.__dict__.update(__package__=full.rpartition(".")[0], __builtins__={**vars(builtins), "__import__": importing})
     with open(spec.origin, encoding="utf-8") as file:
         exec(compile(file.read(), spec.origin, "exec"), module.__dict__)
+    if name == "exp_lanes":  # which leave every exp open here, for the plain form
+        module.__dict__["exp_lanes"] = lambda *args: 1
     # Constants are made by now; from here on a NumPy type is a conversion.
     kinds = {NUMPY[k].type: _cast(k) for k in NUMPY}
     for key, value in list(vars(module).items()):
@@ -209,8 +213,8 @@ def elementwise(package: str, family: str, flow: str, v: Variant, inputs: Sequen
     def body() -> None:
         plan = getattr(_module(package, f"flows.{family}"), flow)(v)
         tensors = [_tensor(f"in{k}", d, [bits]) for k, (d, bits) in enumerate(zip(plan.inputs, inputs, strict=True))]
-        tile = _quietly(plan.tile if plan.direct else plan.host or plan.tile)
-        tile(_tensor("out", plan.output, [0]), *tensors, _table(plan), 1)
+        tile = _quietly(plan.host or plan.tile)
+        tile(_tensor("out", plan.output, [0]), *tensors, _table(plan), 1, *([False] if plan.direct else []))
 
     return _run(body)
 

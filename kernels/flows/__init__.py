@@ -10,6 +10,23 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 
+class Kind(NamedTuple):
+    """Of a loop that `lanes.mapped` makes.
+
+    dtype: of its tensors, FLOAT, FLOAT16 or BF16. saturate: an overflow gives the largest value, a NaN +0.
+    table: the second operand is looked up. plus_zero: +0 is added to each result of FLOAT16 once it is rounded, which turns -0 into +0.
+    """
+
+    dtype: str = "FLOAT"
+    saturate: bool = False
+    table: bool = False
+    plus_zero: bool = False
+
+    @property
+    def largest(self) -> float:
+        return {"FLOAT": float.fromhex("0x1.fffffep127"), "FLOAT16": 65504.0, "BF16": float.fromhex("0x1.fep127")}[self.dtype]
+
+
 class Plan(NamedTuple):
     """One elementwise kernel.
 

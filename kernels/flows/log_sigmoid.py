@@ -11,7 +11,7 @@ from ..catalog import flushes
 from ..elementary import EXP_TILE, Elementary, flush_positive
 from ..formats import reader, writer
 from ..variant import Variant
-from . import Plan
+from . import Kind, Plan
 
 F = np.float32
 U32 = np.uint32
@@ -172,7 +172,7 @@ def log_sigmoid_backward(v: Variant) -> Plan:
         return tile
 
     def host_by_table() -> Any:
-        from ..lanes import Kind, direct, mapped
+        from ..lanes import direct, mapped
 
         name = "_".join(("log_sigmoid", *(part for part in key if part)))
         product = mapped(name, Kind(v.dtype, saturate, table=True), lambda k, g, f: f * g, ())

@@ -11,7 +11,7 @@ from ..catalog import chosen, flushes
 from ..elementary import Elementary
 from ..formats import half_codecs, int_writer, reader, reader_int32_through_half, round_half, saturate_half, writer
 from ..variant import Variant
-from . import Plan
+from . import Kind, Plan
 
 F = np.float32
 I8 = np.int8
@@ -69,7 +69,7 @@ def _step_document(g, y):  # type: ignore[no-untyped-def]
 
 def _lanes(steps: str, dtype: str, saturate: bool, plain: Any) -> Any:
     """The tile of `Plan.direct`: what is left over at the end is done by the tile `plain`."""
-    from ..lanes import Kind, direct, mapped, saturated  # here: only a compiler can use them, and the flow is also read without one
+    from ..lanes import direct, mapped, saturated  # here: only a compiler can use them, and the flow is also read without one
 
     half = steps == "lt_half"
     scale, scale_alpha, alpha = (float(c) for c in ((S_HALF, SA_HALF, ALPHA) if half else (S, SA, ALPHA)))
