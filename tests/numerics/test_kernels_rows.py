@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from emu_kernels import build
 from emu_kernels.call import call
-from emu_kernels.variant import Variant
+from emu_kernels.variant import Kernel, Variant
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -51,6 +51,33 @@ def run(case: Case, arrays: list[np.ndarray], last: bool, cuts: tuple[int, ...] 
     for a, b in itertools.pairwise(bounds):
         call(kernel, (result, *arrays), (outer, r, inner), a, b)
     return result
+
+
+@pytest.mark.parametrize(
+    "case", [*CASES, ("softmax_backward", "dav_2201", "FLOAT16"), ("softmax_backward", "dav_1001", "FLOAT16")], ids="-".join
+)
+@pytest.mark.parametrize("saturate", [False, True])
+def test_stores_past_the_caches_have_the_same_bits(case: Case, saturate: bool) -> None:
+    """Rows off the lines, lengths with and without a remainder, also into an input."""
+    flow, arch, dtype = case
+    kernel = build.rows(flow, Variant(arch, dtype, saturate), True)
+    # The last argument: a part of a result so large that its stores bypass the caches.
+    streaming = Kernel(kernel.name, kernel.address, (1 << 30,), kernel.grain, kernel)
+    for r in (1, 7, 8, 63, 130, 1021, 4100):
+        arrays = data_for(case, (3, r, 1), r)
+        want = np.empty_like(arrays[0])
+        call(kernel, (want, *arrays), (3, r, 1), 0, 3)
+        raw = np.full(want.size + 64, 0x5A, want.dtype)
+        for k in (None, *range(len(arrays))):
+            out = raw[5 : 5 + want.size].reshape(want.shape)
+            operands = list(arrays)
+            if k is not None:
+                out[:] = arrays[k]
+                operands[k] = out
+            call(streaming, (out, *operands), (3, r, 1), 0, 3)
+            assert out.tobytes() == want.tobytes(), (r, k)
+        assert (raw[:5] == 0x5A).all()
+        assert (raw[5 + want.size :] == 0x5A).all()
 
 
 # --- the orders, written down once more on whole arrays: axis 0 is the reduced one ---------------------------------
