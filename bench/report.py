@@ -44,12 +44,26 @@ def missing(result: Record) -> list[str]:
     return found
 
 
+def hampered(result: Record) -> list[str]:
+    """The cells in which a second thread made PyTorch slower, in a sentence: its threads wait for each other without leaving the CPU."""
+
+    def seconds(threads: int) -> dict[str, float]:
+        timed = (r for r in result["cells"] if r["threads"] == threads and "torch" in r["seconds"])
+        return {", ".join([r["label"], r["dtype"], size(r["elements"]), *special(r)]): r["seconds"]["torch"]["median"] for r in timed}
+
+    one = seconds(1)
+    found = [f"{name} ({number(s / one[name])} times the time)" for name, s in seconds(2).items() if s > one.get(name, s)]
+    if not found:
+        return []
+    return [f"PyTorch on two threads was slower than on one, as when another process is busy: {'; '.join(found)}."]
+
+
 def text(result: Record) -> str:
     """The table of targets for a terminal."""
     all_targets = targets(result)
     out = ["", "targets (ratio > 1: the emulator is faster; T: threads)"]
     out += [f"  {t.verdict:18s} {goal(t):10s} {t.cell}: {values(t)}" for t in all_targets]
-    out += [f"  {tally(all_targets)}", *missing(result), _took(result)]
+    out += [f"  {tally(all_targets)}", *missing(result), *hampered(result), _took(result)]
     return "\n".join(out)
 
 
@@ -150,6 +164,7 @@ def page_lines(result: Record, path: Path, plot: Path | None) -> Iterator[str]:
     yield ""
     yield from table(("cell", "target", "verdict", "values"), ((t.cell, goal(t), t.verdict, values(t)) for t in all_targets))
     yield from _losses(result)
+    yield from (line for sentence in hampered(result) for line in (sentence, ""))
     for title, wanted in SECTIONS:
         rows = [cell_row(r) for r in result["cells"] if wanted(r)]
         if rows:

@@ -59,7 +59,7 @@ def measure_cells(cells: Iterable[Cell], effort: Effort, arena: Arena, say: Say,
             times = interleave(runs, effort, calls=calls, several=cell.threads > 1)
             if keep is not None:
                 keep(cell, times)
-            records.append(record(cell, summary(times)))
+            records.append({**record(cell, summary(times)), "load": os.getloadavg()[0]})
             say(line(records[-1]))
     return records
 

@@ -12,7 +12,7 @@ from bench import cells, latency, memory, processes, pytorch, report, run, scali
 from bench import work as works
 from bench.arena import Arena
 from bench.cells import Cell
-from bench.timing import Effort
+from bench.timing import Effort, Samples, summary
 
 BRIEF = Effort(seconds=0.0, rounds=(2, 2), sample=1e-5, settle=0.0, quiet=0.0)
 N = 4096
@@ -51,6 +51,7 @@ def test_json_has_every_cell_with_every_figure(written: Path):
         assert {"operator", "dtype", "shape", "dim", "threads", "path", "layout", "values", "label", "elements", "bytes"} <= set(r)
         assert ({"emu", "limit"} if r["threads"] == 1 else {"emu"}) <= set(r["seconds"])
         assert set(r["ratio"]) == set(r["seconds"]) - {"emu"}
+        assert r["load"] >= 0
         for s in r["seconds"].values():
             assert 0 < s["best"] <= s["q1"] <= s["median"] <= s["q3"]
             assert s["samples"] >= 1
@@ -122,6 +123,18 @@ def test_the_run_says_what_is_missing(what: str, says: str | None):
     found = report.missing(result_without(what))
     assert len(found) == (0 if says is None else 1)
     assert says is None or says in found[0]
+
+
+def test_the_run_says_where_a_second_thread_made_pytorch_slower():
+    def cell(dtype: str, threads: int, torch: float) -> dict[str, Any]:
+        times = summary({"emu": Samples([1.0], 1), "torch": Samples([torch], 1)})
+        return run.record(Cell("SeluBackward", dtype, (N,), None, threads), times)
+
+    quiet = [cell("FLOAT", 1, 2.0), cell("FLOAT", 2, 1.0), cell("BF16", 1, 2.0)]
+    assert report.hampered({"cells": quiet}) == []
+    (sentence,) = report.hampered({"cells": [*quiet, cell("BF16", 2, 600.0)]})
+    assert "SeluBackward, BF16, 4 Ki (300 times the time)" in sentence
+    assert "FLOAT" not in sentence
 
 
 def test_scaling_and_lengths():
