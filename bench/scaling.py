@@ -70,8 +70,12 @@ def threads(quick: bool, arena: Arena, say: Say, cells: list[Cell] | None = None
 
 def _scale(cell: Cell, idle: float, rounds: int, arena: Arena) -> dict[str, Any]:
     work = make(cell, arena)
-    spoil(work)
     mine = emulator(work)
+    for t in (1, 2):
+        config.configure(threads=t)
+        spoil(work)
+        mine(1)
+        check_exact(work, f"the emulator on {t} threads")
     runs = {"emu": {1: mine, 2: mine}, "limit": {t: limit(work._replace(cell=cell._replace(threads=t))) for t in (1, 2)}}
     times: dict[str, dict[int, list[float]]] = {name: {1: [], 2: []} for name in runs}
     for turn in range(rounds):
@@ -85,8 +89,6 @@ def _scale(cell: Cell, idle: float, rounds: int, arena: Arena) -> dict[str, Any]
                 start = time.perf_counter_ns()
                 run(1)
                 times[name][t].append((time.perf_counter_ns() - start) * 1e-9)
-                if name == "emu" and turn == 0:
-                    check_exact(work, f"the emulator on {t} threads")
     speedup = {name: spread([a / b for a, b in zip(v[1], v[2], strict=True)]) for name, v in times.items()}
     seconds = {name: {str(t): spread(v[t]) for t in v} for name, v in times.items()}
     about = {"label": cell.label, "operator": cell.operator, "dtype": cell.dtype, "elements": cell.elements}

@@ -13,6 +13,7 @@ from bench import work as works
 from bench.arena import Arena
 from bench.cells import Cell
 from bench.timing import Effort, Samples, summary
+from emu import config
 
 BRIEF = Effort(seconds=0.0, rounds=(2, 2), sample=1e-5, settle=0.0, quiet=0.0)
 N = 4096
@@ -148,6 +149,20 @@ def test_scaling_and_lengths():
     some = scaling.lengths(BRIEF, arena, silent, sizes=(1024, N))
     assert {r["elements"] for r in some} == {1024, N}
     assert all("numpy" not in r["seconds"] for r in some)
+
+
+def test_a_wrong_result_on_two_threads_alone_is_noticed(monkeypatch: pytest.MonkeyPatch):
+    cell = Cell("SeluBackward", "FLOAT", (N,), None, 1)
+
+    def idle_on_two(work: works.Work):
+        right = real(work)
+        return lambda times: right(times) if config.current().threads == 1 else None
+
+    real = scaling.emulator
+    monkeypatch.setattr(scaling, "emulator", idle_on_two)
+    monkeypatch.setattr(scaling, "_cpus", lambda: 2)
+    with pytest.raises(works.WrongResultError, match="on 2 threads"):
+        scaling.threads(True, Arena(works.bytes_needed(cell)), silent, cells=[cell], rounds=1)
 
 
 def test_latency():
