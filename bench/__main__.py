@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,6 +33,11 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
+def writable(path: Path) -> bool:
+    """Whether a file can be written there, asked before a run of half an hour and without making one."""
+    return path.is_file() and os.access(path, os.W_OK) or not path.exists() and path.parent.is_dir() and os.access(path.parent, os.W_OK)
+
+
 def main(argv: list[str] | None = None) -> int:
     """0; 1 when a competitor computes something wrong; 2 for wrong usage."""
     options = parser().parse_args(argv)
@@ -40,6 +46,10 @@ def main(argv: list[str] | None = None) -> int:
             parser().error(f"{option} needs {module}: pip install 'aclnn-emu[bench]'")
     if options.pyperf is not None and options.report is not None:
         parser().error("--pyperf writes samples, and --report has none: measure")
+    for path in (options.json, options.plot, options.pyperf, options.page):
+        if path is not None and not writable(path):
+            print(f"python -m bench: cannot write {path}: name a file in a directory that exists and is yours", file=sys.stderr)
+            return 2
     from bench import report
 
     result: dict[str, Any]
@@ -58,7 +68,7 @@ def main(argv: list[str] | None = None) -> int:
         try:
             result = run.measure(run.settings(name), say, suite and suite.keep)
         except WrongResultError as error:
-            print(f"wrong result, nothing was timed: {error}", file=sys.stderr)
+            print(f"wrong result, so the run ends without a figure: {error}", file=sys.stderr)
             return 1
         if suite is not None:
             suite.write(options.pyperf)

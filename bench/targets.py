@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from math import exp, log
 from typing import Any, NamedTuple
 
-KI, MI = 1 << 10, 1 << 20
+from bench.cells import KI, MI, full
+
 SIXTEEN = ("FLOAT16", "BF16")
 ALL = ("FLOAT", *SIXTEEN)
 LARGE = (16 * MI, 64 * MI)
@@ -96,11 +97,10 @@ def _softmax(cells: _Cells) -> Iterator[Target]:
     yield Target("SoftmaxBackward last dim FLOAT / PyTorch", 1.40, cells.by_size("torch", ("FLOAT",), LARGE, **last))
     yield Target("SoftmaxBackward last dim 16-bit / PyTorch", 1.15, cells.by_size("torch", SIXTEEN, LARGE, **last))
     for place in ("first", "middle"):
-        found = {r["label"]: r["shape"][r["dim"]] for r in cells.records if r["operator"] == "SoftmaxBackward" and r["place"] == place}
+        planned = (c for c in full((1,)) if c.operator == "SoftmaxBackward" and c.place == place and c.elements in LARGE)
+        found = {c.label: c.shape[c.dim or 0] for c in planned}
         for label, r in sorted(found.items(), key=lambda item: -item[1]):
-            values = cells.by_size("torch", ALL, LARGE, label=label)
-            if values:
-                yield Target(f"{label} / PyTorch", 2.5 if r >= LONG_ROW else 1.5, values)
+            yield Target(f"{label} / PyTorch", 2.5 if r >= LONG_ROW else 1.5, cells.by_size("torch", ALL, LARGE, label=label))
 
 
 def _small(cells: _Cells) -> Iterator[Target]:

@@ -36,7 +36,7 @@ FLOWS = {
 
 
 class WrongResultError(Exception):
-    """A competitor does not compute what it should; nothing was timed."""
+    """A competitor does not compute what it should; its cell was not timed."""
 
 
 class Block(NamedTuple):

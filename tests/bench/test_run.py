@@ -100,6 +100,18 @@ def test_a_wrong_result_ends_the_run(monkeypatch: pytest.MonkeyPatch, capsys: py
     assert "17 of 4096" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("option", ["--json", "--plot", "--pyperf", "--page"])
+def test_a_path_that_cannot_be_written_ends_it_at_once(
+    option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(run, "measure", lambda *_: pytest.fail("measured all the same"))
+    for path in (tmp_path, tmp_path / "none" / "x.png"):
+        assert command.main(["--tiny", option, str(path)]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert str(path) in line
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("argv", [["--quick", "--tiny"], ["--nothing"], ["--json"]])
 def test_wrong_usage(argv: list[str], capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as stopped:
