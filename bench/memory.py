@@ -61,7 +61,7 @@ def _ok(code: int) -> None:
 
 
 def _two_phases(operator: str, dtype: str, dim: int | None, n: int) -> int:
-    """Run the operator on device memory of zeros and ones, free it; returns the bytes of the tensors and the workspace."""
+    """Run the operator on device memory filled with zeros, free it; returns the bytes of the tensors and the workspace."""
     from emu import aclnn
     from emu.opdef.catalogue import operator as find
     from emu.types import ITEMSIZE, DataType, Format, MemMallocPolicy

@@ -119,19 +119,22 @@ SECTIONS: tuple[tuple[str, Callable[[Record], bool]], ...] = (
 METHOD = """
 How it is measured: all competitors of a cell take turns in one process, the order turned round by round, each warmed by its own calls
 before each sample; medians, quartiles in brackets. A ratio is the other's time over the emulator's in the same round. Threads are equal
-and stated (1T, 2T). All use the same tensors, on the same 2 MiB pages, PyTorch too, and write the same output. Values are normally
-distributed. Before any timing, every element of the emulator's output is compared with the reference, bit by bit, and the others are
-checked to compute the same operator. G is 1e9 elements per second; GB/s counts each input read once and the output written once.
+and stated (1T, 2T). All use the same tensors, on the same 2 MiB pages, and write the same output; PyTorch's own temporaries, as the dense
+copies that SoftmaxBackward makes of strided inputs, are on such pages too (THP_MEM_ALLOC_ENABLE=1). Values are normally distributed.
+Before a cell is timed, every element of the emulator's output is compared with the reference, bit by bit, and the others are checked to
+compute the same operator. G is 1e9 elements per second; GB/s counts each input read once and the output written once.
 
 - **Emulator**: the launches that the second phase puts on the stream, on the Config's threads. "native": the compiled function alone,
   200 calls in a row.
 - **PyTorch**: `elu_backward.grad_input` with `is_result`, `log_sigmoid_backward.grad_input` with a true buffer (it reads exp(-|x|) from
   there: a third input, no exp), `_softmax_backward_data.out`, all with preallocated outputs; in native cells the 200 calls are made by
   TorchScript, so no Python call is in the figure.
-- **NumPy**: with ml_dtypes for BF16, in the data type itself, temporaries preallocated; one thread, up to 16 Mi elements (1 Mi along
-  the first and middle dims).
+- **NumPy**: with ml_dtypes for BF16, in the data type itself; the temporary of the tensors' size is preallocated, masks and the sums of
+  rows are not. One thread, up to 16 Mi elements (1 Mi along the first and middle dims); absent from forward, strided, random-bit, INT8,
+  native and two-thread cells.
 - **Limit**: a loop that only streams: it reads as many inputs, adds integers, and writes as many bytes, past the caches from 8 MiB
-  of output. On two threads it takes part from there on; in the caches it is a comparison rather than a limit.
+  of output. On two threads it takes part from there on; in the caches it is a comparison rather than a limit. Its two threads are
+  handed each call by Python, which costs 120 to 200 µs: about 4 % of a call of 16 Mi elements of 16 bits, by which it is too slow there.
 """
 
 
@@ -221,6 +224,8 @@ def _others(result: Record) -> Iterator[str]:
         rows = [(n, *(f"{p[k]['median']:.3f} s" if k in p else "–" for k in ("wall", "inside"))) for n, p in result["processes"].items()]
         rows += [(f"C++: {k}", f"{v:.3f} s", "–") for k, v in _ending(result.get("latency", {}).get("c"), "_s")]
         yield from table(("process", "start to end", "inside"), rows)
+        yield "Medians. Every process takes the default, a thread for each CPU, unless EMU_NUM_THREADS says otherwise."
+        yield ""
     if "memory" in result:
         yield "## Memory"
         yield ""
@@ -230,6 +235,8 @@ def _others(result: Record) -> Iterator[str]:
             for r in result["memory"]
         ]  # fmt: skip
         yield from table(("case", "at the first result, MiB", "tensors, MiB", "beyond both, MiB"), rows)
+        yield "One call on two threads; the inputs are zeros."
+        yield ""
 
 
 def _ending(figures: object, ending: str) -> list[tuple[str, float]]:
@@ -250,4 +257,9 @@ def _latency(found: Record) -> Iterator[str]:
     rows += [(f"C ABI, {k}", f"{v:.2f}", "", "") for k, v in _ending(found["c"], "_us") if k != "torch"]
     yield from table(("call", "µs", "lower quartile", "upper quartile"), rows)
     yield f"Launch rate, Python face: {found['launches_per_s']:,} launches per second."
+    yield ""
+    yield "Gradients are 1 and results -0.5 in every call. The emulator and PyTorch may use as many threads as in the cells, but compute 16"
+    yield "elements on one; the C++ programs take the default, a thread for each CPU, unless EMU_NUM_THREADS says otherwise. Python's figures"
+    yield "are medians with quartiles. A figure of the C ABI is the least of 30 samples in a program, the median of some runs of it, and is"
+    yield "compared with the least of 30 samples of PyTorch's call on one thread."
     yield ""

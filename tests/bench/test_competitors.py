@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -65,6 +70,14 @@ def test_without_torch_its_column_is_missing(arena: Arena, monkeypatch: pytest.M
     monkeypatch.setattr(pytorch, "module", lambda: None)
     assert set(competitors.competitors(works.make(TINY[0], arena))) == {"emu", "numpy", "limit"}
     pytorch.set_threads(1)
+
+
+def test_torch_puts_its_own_temporaries_on_huge_pages():
+    code = "import os; from bench import pytorch; pytorch.module(); print(os.environ['THP_MEM_ALLOC_ENABLE'])"
+    environment = {k: v for k, v in os.environ.items() if k != "THP_MEM_ALLOC_ENABLE"}
+    root = Path(pytorch.__file__).parents[1]
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "1\n"
 
 
 def test_torch_reads_the_very_memory(arena: Arena):
