@@ -57,16 +57,26 @@ int main() {
   aclrtStream stream = nullptr;
   Check(aclrtCreateStream(&stream), "aclrtCreateStream");
   const int64_t shape[] = {16};
+  const float values[] = {1.0f, -0.5f, 0.0f};
   aclTensor *tensors[3];
-  for (auto &tensor : tensors) {
-    void *data = nullptr;
+  void *data = nullptr;
+  for (int k = 0; k < 3; k++) {
+    std::vector<float> host(16, values[k]);
     Check(aclrtMalloc(&data, 64, ACL_MEM_MALLOC_HUGE_FIRST), "aclrtMalloc");
-    Check(aclrtMemset(data, 64, 0, 64), "aclrtMemset");
-    tensor = aclCreateTensor(shape, 1, ACL_FLOAT, nullptr, 0, ACL_FORMAT_ND, shape, 1, data);
+    Check(aclrtMemcpy(data, 64, host.data(), 64, ACL_MEMCPY_HOST_TO_DEVICE), "aclrtMemcpy");
+    tensors[k] = aclCreateTensor(shape, 1, ACL_FLOAT, nullptr, 0, ACL_FORMAT_ND, shape, 1, data);
   }
   Call call{tensors[0], tensors[1], tensors[2], stream};
   call();
   Check(aclrtSynchronizeStream(stream), "aclrtSynchronizeStream");
+  std::vector<float> result(16);
+  Check(aclrtMemcpy(result.data(), 64, data, 64, ACL_MEMCPY_DEVICE_TO_HOST), "aclrtMemcpy");
+  for (float value : result) {
+    if (value != -0.5f + 1.7580993f) {
+      std::fprintf(stderr, "wrong result: %.9g\n", value);
+      return 1;
+    }
+  }
 
   std::printf("pipelined %.0f\n", Best(30, 1000, [&](int n) {
                 for (int i = 0; i < n; i++) call();
