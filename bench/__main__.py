@@ -10,12 +10,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+INSTALL = "Run it from the checkout, after pip install torch==2.13.0 '.[bench]' (a CPU build of PyTorch; without it its columns are missing)."
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
 
 
 def parser() -> argparse.ArgumentParser:
     """The options."""
-    p = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    p = argparse.ArgumentParser(prog="python -m bench", description=__doc__, epilog=INSTALL)
     amount = p.add_mutually_exclusive_group()
     amount.add_argument("--quick", action="store_true", help="the cells that say most, within 3 minutes (all of them: within 30)")
     amount.add_argument("--tiny", action="store_true", help="exercise the harness in seconds; the figures mean nothing")
