@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-INSTALL = "Run it from the checkout, after pip install torch==2.13.0 '.[bench]' (a CPU build of PyTorch; without it its columns are missing)."
+INSTALL = "Run it from the checkout, after pip install torch==2.13.0 '.[bench]' (a CPU build; without PyTorch its columns are missing)."
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
 
 
@@ -36,7 +36,9 @@ def say(text: str) -> None:
 
 def writable(path: Path) -> bool:
     """Whether a file can be written there, asked before a run of half an hour and without making one."""
-    return path.is_file() and os.access(path, os.W_OK) or not path.exists() and path.parent.is_dir() and os.access(path.parent, os.W_OK)
+    if path.exists():
+        return not path.is_dir() and os.access(path, os.W_OK)
+    return path.parent.is_dir() and os.access(path.parent, os.W_OK)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -137,7 +137,7 @@ def _numpy_steps(work: Work) -> Callable[[], None]:
 
 
 def numpy(work: Work) -> Run | None:
-    """NumPy, BF16 by ml_dtypes, in the data type itself, all but masks and sums of rows preallocated; plain backward cells on one thread."""
+    """NumPy, BF16 by ml_dtypes, in the data type itself, masks and sums of rows allocated anew; plain backward, one thread."""
     cell = work.cell
     plain = cell.layout == "contiguous" and cell.values == "normal" and cell.path == "launch"
     most = NUMPY_ELEMENTS if cell.place in ("", "last") else NUMPY_STRIDED

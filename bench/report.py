@@ -258,8 +258,8 @@ def _latency(found: Record) -> Iterator[str]:
     yield from table(("call", "µs", "lower quartile", "upper quartile"), rows)
     yield f"Launch rate, Python face: {found['launches_per_s']:,} launches per second."
     yield ""
-    yield "Gradients are 1 and results -0.5 in every call. The emulator and PyTorch may use as many threads as in the cells, but compute 16"
-    yield "elements on one; the C++ programs take the default, a thread for each CPU, unless EMU_NUM_THREADS says otherwise. Python's figures"
-    yield "are medians with quartiles. A figure of the C ABI is the least of 30 samples in a program, the median of some runs of it, and is"
-    yield "compared with the least of 30 samples of PyTorch's call on one thread."
+    yield "The gradient is 1 and `result` is -0.5 in every call. The emulator and PyTorch may use as many threads as in the cells, but"
+    yield "compute 16 elements on one; the C++ programs take the default, a thread for each CPU, unless EMU_NUM_THREADS says otherwise."
+    yield "Python's figures are medians with quartiles. A figure of the C ABI is the least of 30 samples in a program, the median of"
+    yield "some runs of it, and is compared with the least of 30 samples of PyTorch's call on one thread."
     yield ""
