@@ -69,7 +69,7 @@ def main(argv: list[str] | None = None) -> int:
 
             suite = Suite()
         try:
-            result = run.measure(run.settings(name), say, suite and suite.keep)
+            result = run.measure(run.settings(name), say, None if suite is None else suite.keep)
         except WrongResultError as error:
             print(f"wrong result, so the run ends without a figure: {error}", file=sys.stderr)
             return 1

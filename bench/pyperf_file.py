@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyperf
+import pyperf  # type: ignore[import-untyped]
 
 from bench.cells import Cell
 from bench.timing import Samples
