@@ -61,7 +61,8 @@ class Ended:
 
     def take(self, numbers: NDArray[np.int64], run: int) -> None:
         """Nobody asks for these tasks again, of which ``run`` have run."""
-        self._state[self._rows(numbers)] = _TAKEN
+        at = self._rows(numbers)  # first: it may make a new table
+        self._state[at] = _TAKEN
         self.count -= run
 
     def _rows(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:

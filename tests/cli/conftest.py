@@ -23,9 +23,12 @@ class Ran:
 
 
 @pytest.fixture(autouse=True)
-def _same_config_after() -> Iterator[None]:
-    before = config.current()
+def _all_as_before() -> Iterator[None]:
+    """The Config, and the environment, which `emu run` prepares for the program."""
+    before, environment = config.current(), dict(os.environ)
     yield
+    os.environ.clear()
+    os.environ.update(environment)
     config.configure(**{name: getattr(before, name) for name in before.__dataclass_fields__})
 
 

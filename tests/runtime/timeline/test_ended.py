@@ -48,3 +48,10 @@ def test_tasks_from_before_are_left_out():
     assert ended.count == 1
     assert ended.one(49) is None
     assert ended.one(50) == (500, 501, 502)
+
+
+def test_tasks_beyond_the_table_are_taken_too():
+    ended = Ended(1)
+    ended.take(np.array([5 * ROOM]), 0)
+    ended.add([x for n in (3, 5 * ROOM + 1) for x in report(n)])
+    assert ended.of(np.array([3, 5 * ROOM, 5 * ROOM + 1]))[0].tolist() == [True, False, True]
