@@ -208,13 +208,6 @@ def _form(step: Step, saturate: bool) -> Form:
     return form
 
 
-def _forms(plan: Plan, saturate: bool) -> list[Form]:
-    found = plan.forms.get(saturate)
-    if found is None:
-        found = plan.forms[saturate] = [_form(step, saturate) for step in plan.steps]
-    return found
-
-
 def _launch(form: Form, where: dict[int, int], workspace: int, kind: type[Launch] = Launch) -> Launch:
     """A launch with addresses in place of operands; ``workspace`` is a host address here."""
     return kind(form, form.array(*[where[k] if k >= 0 else workspace + ~k for k in form.operands], *form.fixed))
@@ -234,7 +227,9 @@ def _blocks(kernel: KernelRef, unit: int) -> tuple[int, int]:
 
 def launches(plan: Plan, where: dict[int, int], workspace: int, saturate: bool) -> list[Launch]:
     """One launch for each step of the plan, in order. The kernel works on strided operands themselves where that gives the same."""
-    forms = plan.forms.get(saturate) or _forms(plan, saturate)
+    forms = plan.forms.get(saturate)
+    if forms is None:
+        forms = plan.forms[saturate] = [_form(step, saturate) for step in plan.steps]
     tiles = plan.tiles
     at = None if tiles is None else tiles.addresses(where, workspace)
     if tiles is None or at is None or not tiles.same_result(at):
