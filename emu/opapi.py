@@ -167,7 +167,7 @@ def _reported(hook: hooks.Hooks, name: str, ex: Executor, workspace: int, ctx: c
     if len(ex.plan.steps) == 1:
         task = submit(ex, workspace, ctx.device.memory, target.saturate, target.put)
         number = 0 if task is None else task.number
-        hook.issued(target, task, host.thread, name, (number, began, began_wall, end, perf_counter_ns()))
+        hook.issued(target, task, host.thread, name, number, began, began_wall, end, perf_counter_ns())
     else:
         submit(ex, workspace, ctx.device.memory, target.saturate, target.enqueue)
         hook.called(name, (began, began_wall))

@@ -206,6 +206,21 @@ def tiles() -> Kernel:
     return _once(("tiles",), make)
 
 
+def lines() -> Kernel:
+    """Lines of fixed text with numbers; args = [out, texts, templates, slots, codes, values, done, stride], the range is lines.
+
+    Line i has the template codes[i]. templates, slots: tables of `text.TEMPLATE` and `text.SLOT` words. values: row r at r * stride. Stops
+    before the first line with a number that has no room: done = (that line or stop, bytes written).
+    """
+
+    def make() -> Kernel:
+        from . import text
+
+        return _by_name("lines", lambda: (text.lines("lines"), GRAIN), lambda: ((), None))
+
+    return _once(("lines",), make)
+
+
 def _family(entry: Flow) -> Any:
     from importlib import import_module
 
@@ -217,6 +232,7 @@ __all__ = [
     "cast",
     "elementwise",
     "flows",
+    "lines",
     "rows",
     "set_cache_dir",
     "source_stamp",

@@ -22,7 +22,7 @@ Jobs = Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Compiling
 
 
 class Wanted(NamedTuple):
-    """A kernel by :func:`emu.plan.kernel_ref`'s arguments and the overflow mode."""
+    """A kernel by :func:`emu.plan.kernel_ref`'s arguments and the overflow mode; kind "lines": the one that writes traces."""
 
     kind: str
     key: tuple[Any, ...]
@@ -31,7 +31,7 @@ class Wanted(NamedTuple):
     @property
     def group(self) -> tuple[Any, ...]:
         """What shares machine code most: kept in one process."""
-        if self.kind in ("copy", "cast", "tiles"):
+        if self.kind in ("copy", "cast", "tiles", "lines"):
             return (self.kind,)
         return self.kind, self.key[0], self.key[2]
 
@@ -68,7 +68,7 @@ def command(
 
 
 def wanted(ops: Iterable[Operator], socs: Iterable[str], casts: bool) -> Iterable[Wanted]:
-    """Every kernel that phase 2 of these operators can ask for on these products."""
+    """Every kernel that phase 2 of these operators can ask for on these products, and a trace of them."""
     from emu.plan import CAST_TARGETS
     from emu.soc import profile
     from emu.types import ITEMSIZE, DataType, dtype_name
@@ -77,6 +77,7 @@ def wanted(ops: Iterable[Operator], socs: Iterable[str], casts: bool) -> Iterabl
     for size in sorted({ITEMSIZE[DataType[t]] for op in ops for t in op.dtypes}):
         yield Wanted("copy", (size,), False)
     yield Wanted("tiles", (), False)
+    yield Wanted("lines", (), False)
     for op in ops:
         for soc in profiles:
             for dtype in op.dtypes_on(soc):
@@ -134,5 +135,5 @@ def _compile(group: list[Wanted], cache_dir: str) -> dict[str, str]:
     from emu.plan import kernel_ref
 
     config.configure(cache_dir=cache_dir)
-    names = {kernel_ref(item.kind, *item.key).get(item.saturate).name for item in group}
+    names = {(build().lines() if item.kind == "lines" else kernel_ref(item.kind, *item.key).get(item.saturate)).name for item in group}
     return {name: how for name, how in build().stats().items() if name in names}

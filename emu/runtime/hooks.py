@@ -29,9 +29,12 @@ class Hooks:
         """A task is about to be put on a stream: (stream, task, number of the host thread, wall ns). One tuple: a trace keeps it as it
         is."""
 
-    def issued(self, stream: Any, task: Any, thread: int, name: str, took: tuple[int, int, int, int, int]) -> None:
+    def issued(
+        self, stream: Any, task: Any, thread: int, name: str, number: int, began: int, began_wall: int, ended: int, ended_wall: int
+    ) -> None:
         """A call that queues one launch returns, in place of :meth:`enqueued` and :meth:`called`. ``thread`` is the number of the host
-        thread, ``name`` the call's, ``took`` = (number of the task, begin of the call in simulated and wall ns, its end in both)."""
+        thread, ``name`` the call's, ``number`` the task's; begin and end of the call in simulated and wall ns. Numbers one by one: a tuple
+        for them would be one more at every launch."""
 
     def finished(self, report: tuple[int, int, int, int]) -> None:
         """A task has run that was queued while a hook listened: (its number, wall ns of begin and end, simulated ns of the end); runs

@@ -73,18 +73,15 @@ class Block:
         order.clear()
 
     def _part(self, order: list[Template], got: NDArray[np.int64]) -> None:
-        templates = [order[0]]
-        codes = None
-        if order.count(order[0]) != len(order):
-            templates = list(dict.fromkeys(order))
-            for k, template in enumerate(templates):
-                template.code = k
-            codes = np.array([template.code for template in order])
+        templates = list(dict.fromkeys(order))
+        for k, template in enumerate(templates):
+            template.code = k
+        codes = np.array([template.code for template in order]) if len(templates) > 1 else np.zeros(len(order), np.int64)
         values = self._values(got, templates, codes)
-        self._file.write(self._maker.render(templates, codes, values, kinds.FRACTIONS))
+        self._file.write(self._maker.render(templates, codes, values))
 
-    def _values(self, got: NDArray[np.int64], templates: list[Template], codes: NDArray[np.intp] | None) -> NDArray[np.int64]:
-        """What lines can show, a row for each column; ``codes`` None when there is one template."""
+    def _values(self, got: NDArray[np.int64], templates: list[Template], codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What lines can show, a row for each column."""
         sim0, wall0 = self._zero
         b_sim, b_wall, e_sim, e_wall, t_sim, u_sim, t_wall, u_wall = got
         values = self._maker.room("values", np.int64, kinds.COLUMNS, got.shape[1])
@@ -106,14 +103,12 @@ class Block:
         for k in (1, 8, 9):
             values[k] = 0
         for thread in sorted({template.thread for template in templates} - {0}):
-            at, calls = _where(
-                [template.thread == thread for template in templates], [template.call for template in templates], codes, len(begin)
-            )
+            at, calls = _where([template.thread == thread for template in templates], [template.call for template in templates], codes)
             drawn, values[1, at] = self._draw(thread, begin[at], end[at], calls)
             values[0, at] = drawn - zero
         for row in dict.fromkeys(template.stream for template in templates if template.stream is not None):
             mine = [template.stream is row for template in templates]
-            at, ones = _where(mine, mine, codes, len(begin))
+            at, ones = _where(mine, mine, codes)
             values[8, at] = row.tasks + np.cumsum(ones)
             values[9, at] = 1
             row.tasks += len(ones)
@@ -138,11 +133,10 @@ class Block:
         return start, stop - start
 
 
-def _where(
-    wanted: list[bool], flags: list[bool], codes: NDArray[np.intp] | None, count: int
-) -> tuple[slice | NDArray[np.intp], NDArray[np.int64]]:
+def _where(wanted: list[bool], flags: list[bool], codes: NDArray[np.int64]) -> tuple[slice | NDArray[np.intp], NDArray[np.int64]]:
     """The lines of the templates that are wanted, and a flag of each one's template as 0 or 1."""
-    if codes is None:
-        return slice(None), np.full(count, flags[0], np.int64)
+    of_each = np.array(flags, np.int64)
+    if all(wanted):
+        return slice(None), of_each[codes]
     at = np.flatnonzero(np.array(wanted)[codes])
-    return at, np.array(flags, np.int64)[codes[at]]
+    return at, of_each[codes[at]]

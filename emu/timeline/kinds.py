@@ -30,7 +30,6 @@ _HOST_TOOK = Slot(1, 8, True)
 _TASK = Slot(2, 12, True)
 _TASK_TOOK = Slot(3, 8, True)
 _ARROW = Slot(4, 12, True)
-FRACTIONS = 5
 _SIM, _WALL, _TOOK = Slot(5, 12), Slot(6, 12), Slot(7, 12)
 _TASK_ID, _CONNECTION = Slot(8, 8), Slot(9, 8)
 OTHER, _OTHER_TOOK = Slot(10, 12), Slot(11, 12)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,13 +20,13 @@ from emu.runtime import clock, hooks
 from emu.runtime.gates import Gate, Record, Wait
 from emu.timeline import events
 from emu.timeline.ended import DROPPED
-from emu.timeline.writer import Writer
+from emu.timeline.writer import NOTE, Writer
 
 if TYPE_CHECKING:
     from emu.runtime.stream import Stream
 
-#: So many tasks, calls and counters are collected before the writer takes them. What it has is written at least twice a second.
-CHUNK = 1024
+#: So many objects (NOTE for a launch) are collected before the writer takes them. What it has is written at least twice a second.
+CHUNK = 1024 * NOTE
 PAUSE_NS = 500_000_000
 
 _clock = time.perf_counter_ns
@@ -44,15 +43,15 @@ class Recorder(hooks.Hooks):
             raise ValueError(f"clock must be simulated or wall, not {on!r}")
         self.path = Path(path)
         self._settings = settings
-        #: In the order in which the host did things; written up to the first task that has not run.
-        self._pending: deque[Any] = deque()
+        #: In the order in which the host did things (see Writer.write); written up to the first task that has not run.
+        self._pending: list[Any] = []
         #: What the device said of tasks that have run, four numbers each.
         self._reports: list[int] = []
         # No function of ours runs at these two: they come at every launch.
         self.enqueued = self._pending.append  # type: ignore[assignment,method-assign]
         self.finished = self._reports.extend  # type: ignore[assignment,method-assign]
         #: The length of ``_pending`` and the wall time at which they are written next.
-        self._next = CHUNK
+        self._next = CHUNK // NOTE  # soon: only what the writer has seen leaves nothing but numbers
         self._due = 0
         self._lock = threading.Lock()
         self._writer: Writer | None = None
@@ -139,7 +138,9 @@ class Recorder(hooks.Hooks):
         if number:  # or it was queued while nobody listened
             self._reports.extend((number, begin, end, sim))
 
-    def issued(self, stream: Any, task: Any, thread: int, name: str, took: tuple[int, int, int, int, int]) -> None:
+    def issued(
+        self, stream: Any, task: Any, thread: int, name: str, number: int, began: int, began_wall: int, ended: int, ended_wall: int
+    ) -> None:
         # A launch like one before leaves nothing but numbers: what is kept until it has run and is written would not stay in the caches.
         pending = self._pending
         try:
@@ -147,13 +148,11 @@ class Recorder(hooks.Hooks):
         except AttributeError:  # a task without a cost
             template = None
         if template is None:
-            pending.append((stream, task, thread, name, took))
+            pending.append((stream, task, thread, name, (number, began, began_wall, ended, ended_wall)))
         else:
-            template.note(took)  # before the writer can see the template
-            pending.append(template)
-        now = took[4]
-        if len(pending) >= self._next or now >= self._due:
-            self._write(now, now >= self._due)
+            pending.extend((template, number, began, began_wall, ended, ended_wall))
+        if len(pending) >= self._next or ended_wall >= self._due:
+            self._write(ended_wall, ended_wall >= self._due)
 
     def called(self, name: str, began: tuple[int, int]) -> None:
         now = _clock()

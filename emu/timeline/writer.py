@@ -5,8 +5,6 @@ A line is a host call with the task that it queued, its arrow included. Of a cal
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,8 +21,8 @@ if TYPE_CHECKING:
 
 #: A task with its stream and times.
 Work = tuple[Any, "Stream", Times]
-#: Numbers that the host notes of a launch: its task's number and the times of its call.
-NOTE = 5
+#: What the host notes of a launch like one before: its template, its task's number and the times of its call.
+NOTE = 6
 #: How many templates a stream keeps, and how many streams are kept whether they live or not.
 KEPT = 1024
 
@@ -41,8 +39,6 @@ class Writer:
         self._ended = Ended(first)
         #: Templates of calls with one launch, for the recorder, by (identity of the cost, stream, name, thread); a template keeps its cost.
         self.quick: dict[tuple[int, Stream, str, int], Template] = {}
-        #: The notes of each host thread of its calls with such a template.
-        self._notes: dict[int, list[int]] = {}
         #: Host threads in the order of their first appearance.
         self._threads: dict[int, int] = {}
         self._rows: dict[Stream, kinds.Row] = {}
@@ -56,36 +52,34 @@ class Writer:
         #: The numbers of tasks that failed, noted before they are reported as run.
         self.failed: set[int] = set()
 
-    def write(self, pending: deque[Any], reports: list[int], *, flush: bool = False, unfinished: bool = False) -> None:
+    def write(self, pending: list[Any], reports: list[int], *, flush: bool = False, unfinished: bool = False) -> None:
         """Take what is at the head of ``pending``, up to the first task that has not run (``unfinished``: leave such tasks out), and write
         whole blocks (``flush``: all). Of a task that has not run or never will, the host's call is written. OSError of the file.
 
-        ``pending`` has a template of ``quick`` for each launch that was noted with it, the arguments of
-        :meth:`emu.runtime.hooks.Hooks.issued` for others, what ``enqueued`` reports, (thread, name, begin on both clocks, end, end wall)
-        of other calls and (device, bytes in use, both clocks). ``reports``: see :class:`emu.timeline.ended.Ended`.
+        ``pending`` has a template of ``quick`` and five numbers for each launch that was noted with it; the arguments
+        of :meth:`emu.runtime.hooks.Hooks.issued` for others, the numbers as one; what ``enqueued`` reports; (thread, name, begin on both
+        clocks, end, end wall) of other calls; (device, bytes in use, both clocks). ``reports``: see :class:`emu.timeline.ended.Ended`.
         """
         ended, block = self._ended, self._block
         ended.add(reports)
-        while pending:
-            most = min(len(pending) if unfinished else ended.count, block.room)
-            run: list[Template] = []
-            while len(run) < most and pending and type(pending[0]) is Template:
-                run.append(pending.popleft())
-            if run:
-                taken = self._launches(run, unfinished)
-                pending.extendleft(reversed(run[taken:]))
-                stuck = taken < len(run)
-            elif type(pending[0]) is Template:
-                break
-            else:
-                entry = pending.popleft()
-                stuck = not self._entry(entry, unfinished)
+        at = 0
+        try:
+            while at < len(pending):
+                entry = pending[at]
+                if type(entry) is Template:
+                    run, notes = _launches_at(pending, at, min(len(pending) if unfinished else ended.count, block.room))
+                    taken = self._launches(run, notes, unfinished) if run else 0
+                    at += NOTE * taken
+                    stuck = not run or taken < len(run)
+                else:
+                    stuck = not self._entry(entry, unfinished)
+                    at += not stuck
                 if stuck:
-                    pending.appendleft(entry)
-            if stuck:
-                break
-            if block.room <= 0:
-                self._flush()
+                    break
+                if block.room <= 0:
+                    self._flush()
+        finally:
+            del pending[:at]
         if flush:
             self._flush()
 
@@ -155,10 +149,7 @@ class Writer:
         name, (_, *took) = call
         template = self._template(task, stream, thread, name, times)
         if cost is not None:
-            notes = self._notes.get(thread)
-            if notes is None:
-                notes = self._notes[thread] = []
-            template.notes, template.note, template.took, template.name = notes, notes.extend, cost.ns, name
+            template.took, template.name = cost.ns, name
             if len(self.quick) >= KEPT:
                 self.quick.clear()
             self.quick[id(cost), stream, name, thread] = template
@@ -166,9 +157,8 @@ class Writer:
 
     # -- column by column ------------------------------------------------------------------------------------------------
 
-    def _launches(self, run: list[Template], unfinished: bool) -> int:
+    def _launches(self, run: list[Template], notes: NDArray[np.int64], unfinished: bool) -> int:
         """Launches alike others before, up to the first that has not run (``unfinished``: all); how many it was."""
-        notes, places = self._noted(run)
         done, times = self._ended.of(notes[:, 0])
         count = len(run)
         if not unfinished and not done.all():
@@ -176,8 +166,6 @@ class Writer:
             if not count:
                 return 0
             run, notes, done, times = run[:count], notes[:count], done[:count], times[:count]
-        for kept, mine in places:
-            del kept[: NOTE * (count if mine is None else bisect_left(mine, count))]
         finished = int(np.count_nonzero(done))
         self._ended.take(notes[:, 0], finished)
         self.left_out += count - finished
@@ -190,19 +178,6 @@ class Writer:
         rows[4] -= [template.took for template in run]
         rows[6:] = times[:, :2].T
         return count
-
-    def _noted(self, run: list[Template]) -> tuple[NDArray[np.int64], list[tuple[list[int], list[int] | None]]]:
-        """The notes of these launches, and from where: the notes of a thread, and the launches that are its (None: all)."""
-        if len(self._notes) == 1:
-            notes = run[0].notes
-            return packed(notes[: NOTE * len(run)], NOTE), [(notes, None)]
-        found: dict[int, tuple[list[int], list[int]]] = {}
-        for k, template in enumerate(run):
-            found.setdefault(template.thread, (template.notes, []))[1].append(k)
-        out = np.empty((len(run), NOTE), np.int64)
-        for notes, mine in found.values():
-            out[mine] = packed(notes[: NOTE * len(mine)], NOTE)
-        return out, [(notes, mine) for notes, mine in found.values()]
 
     # -- templates -------------------------------------------------------------------------------------------------------
 
@@ -272,3 +247,16 @@ class Writer:
         if (pid, tid) not in self._named:
             self._named.add((pid, tid))
             self._block.add(Template(events.row(pid, tid, name)))
+
+
+def _launches_at(pending: list[Any], at: int, most: int) -> tuple[list[Template], NDArray[np.int64]]:
+    """The launches noted with a template that stand there, ``most`` at most, and a row of numbers for each."""
+    flat = pending[at : at + NOTE * most]
+    run = flat[::NOTE]
+    types = list(map(type, run))
+    if types.count(Template) < len(types):
+        count = next(k for k, kind in enumerate(types) if kind is not Template)
+        run = run[:count]
+        del flat[NOTE * count :]
+    del flat[::NOTE]
+    return run, packed(flat, NOTE - 1)
