@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from . import cache, catalog
+from . import cache, catalog, lean
 from .catalog import FLOWS, Flow
 from .variant import Kernel, UnknownKernelError, Variant
 
@@ -58,7 +58,8 @@ def _compile(name: str, pyfunc: Callable[..., Any]) -> tuple[int, Any]:
     signature: Any = ((pointer(types.int64), types.int64, types.int64), types.void)
     function: Any = CFunc(pyfunc, signature, locals={}, options=dict(OPTIONS))
     function._cache = cache.Disk(name)
-    function.compile()
+    with lean.whole(name):
+        function.compile()
     _stats[name] = "cache" if function.cache_hits else "compiled"
     return function.address, function
 
