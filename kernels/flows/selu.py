@@ -80,7 +80,7 @@ def _lanes(steps: str, dtype: str, saturate: bool, plain: Any) -> Any:
             return y.choose("<", k(0.0), g * (y / k(scale) + k(alpha)), g)
         a = y + k(scale_alpha)
         if half:
-            a = (saturated(a, k, kind.largest) if saturate else a).rounded_to_half()
+            a = (saturated(a, k, kind.largest) if saturate else a).rounded_to_half()  # for y < 0 that is 0, infinite or 2^-10 at least
         product = g * y.choose("<=" if steps == "le" else "<", k(0.0), a, k(scale))
         return product + k(0.0) if steps == "lt" else product
 
