@@ -13,13 +13,14 @@ The error bound was measured at every x of [LIMIT, 0]; the tests compare the out
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 
-from .bits import inline, intrinsic, load, scratch, store
+from .bits import address, inline, intrinsic, load, offset, scratch, store
 from .flows import Kind
 from .lanes import FLOATS, INTS, LANES, Constants, Lanes, Memory, groups, mapped
 from .loops import body_of
@@ -78,45 +79,77 @@ def _exp(r: Lanes, head: Lanes, rest: Lanes, c: Constants) -> tuple[Lanes, Lanes
     return s + low, s + head.fma(c(-WIDTH), low)
 
 
+def _two_loops(
+    builder: Any, n: Any, to: Memory, source: Memory, heads: Memory, rests: Memory, beside: Callable[[Any, Constants], None] | None = None
+) -> Any:
+    """What `exp_lanes` says; `beside` is emitted in the first loop, and may use the constant 1.
+
+    Two loops: the core keeps the results of all operations between the first and the last unfinished one, and of two short chains of
+    dependent operations these are fewer than of a long one.
+    """
+    b, none = builder, ir.Constant(INTS, None)
+    farthest, doubtful = cgutils.alloca_once_value(b, none), cgutils.alloca_once_value(b, none)
+    c = Constants(b, (SIGN, PER_LN2, MAGIC, -C1, -C2, H_LESS_J, D, INDEX, *((1.0,) if beside else ())))
+    with cgutils.for_range(b, groups(b, n)) as loop:
+        if beside:
+            beside(loop.index, c)
+        x = Lanes(b, b.bitcast(b.or_(source[loop.index].bits(), c(SIGN).bits()), FLOATS))
+        for memory, lanes in zip((to, heads, rests), _reduce(x, c), strict=True):
+            memory.put(loop.index, lanes)
+        # Of negative numbers the one farthest from 0 has the largest bits; those of a NaN are larger still.
+        largest, bits = b.load(farthest, typ=INTS), x.bits()
+        b.store(b.select(b.icmp_unsigned(">", bits, largest), bits, largest), farthest)
+    c = Constants(b, (0.5, P5, P4, P3, -WIDTH))
+    with cgutils.for_range(b, groups(b, n)) as loop:
+        high, low = _exp(to[loop.index], heads[loop.index], rests[loop.index], c)
+        to.put(loop.index, high)
+        b.store(b.or_(b.load(doubtful, typ=INTS), b.xor(high.bits(), low.bits())), doubtful)
+    far = b.icmp_unsigned(">", b.load(farthest, typ=INTS), Constants(b, (LIMIT,))(LIMIT).bits())
+    wrong = b.icmp_signed("!=", b.or_(b.load(doubtful, typ=INTS), b.sext(far, INTS)), none)
+    return b.zext(b.bitcast(wrong, ir.IntType(LANES)), ir.IntType(64))
+
+
 @intrinsic
 def exp_lanes(typingctx: Any, out: Any, x: Any, heads: Any, rests: Any, n: Any) -> Any:
     """out[i] = exp(-|x[i]|) for i < n, a multiple of LANES; heads and rests are scratch memory of n FLOAT.
 
-    Not 0 if one may be wrong: too near a tie, below LIMIT or NaN. Two loops: the core keeps the results of all operations between the
-    first and the last unfinished one, and of two short chains of dependent operations these are fewer than of a long one.
+    Not 0 if one may be wrong: too near a tie, below LIMIT or NaN.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        b, none = builder, ir.Constant(INTS, None)
-        to, source, heads, rests = (Memory(b, p) for p in args[:4])
-        doubtful = cgutils.alloca_once_value(b, none)
-        smallest = cgutils.alloca_once_value(b, ir.Constant(FLOATS, None))
-        c = Constants(b, (SIGN, PER_LN2, MAGIC, -C1, -C2, H_LESS_J, D, INDEX))
-        with cgutils.for_range(b, groups(b, args[4])) as loop:
-            x = Lanes(b, b.bitcast(b.or_(source[loop.index].bits(), c(SIGN).bits()), FLOATS))
-            for memory, lanes in zip((to, heads, rests), _reduce(x, c), strict=True):
-                memory.put(loop.index, lanes)
-            least = b.load(smallest, typ=FLOATS)
-            b.store(b.select(b.fcmp_ordered("<", least, x.value), least, x.value), smallest)
-        c = Constants(b, (0.5, P5, P4, P3, -WIDTH))
-        with cgutils.for_range(b, groups(b, args[4])) as loop:
-            high, low = _exp(to[loop.index], heads[loop.index], rests[loop.index], c)
-            to.put(loop.index, high)
-            differ = b.sext(b.fcmp_unordered("!=", high.value, low.value), INTS)
-            b.store(b.or_(b.load(doubtful, typ=INTS), differ), doubtful)
-        far = b.fcmp_unordered("<", b.load(smallest, typ=FLOATS), Constants(b, (LIMIT,))(LIMIT).value)
-        wrong = b.icmp_signed("!=", b.or_(b.load(doubtful, typ=INTS), b.sext(far, INTS)), none)
-        return b.zext(b.bitcast(wrong, ir.IntType(LANES)), ir.IntType(64))
+        to, source, heads, rests = (Memory(builder, p) for p in args[:4])
+        return _two_loops(builder, args[4], to, source, heads, rests)
 
     return types.int64(*[types.voidptr] * 4, types.int64), codegen
 
 
-def _z(c: Constants, e: Lanes, x: Lanes, g: Lanes, _: Lanes) -> Lanes:
+def _ahead(steps: str, stream: bool) -> Any:
+    """ahead(to, x, heads, rests, out, e, x0, g0, n): exp_lanes(to, x, heads, rests, n), and out[i] = f(x0[i]) * g0[i] of e = exp(-|x0|).
+
+    So the results of one tile are formed beside the first half of the next one's exp, which divides nothing.
+    """
+
+    def typed(typingctx: Any, to: Any, x: Any, heads: Any, rests: Any, out: Any, e: Any, x0: Any, g0: Any, n: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            to, source, heads, rests, out, e, x0, g0 = (Memory(builder, p) for p in args[:8])
+
+            def results(at: Any, c: Constants) -> None:
+                out.put(at, _STEPS[steps](c, e[at], x0[at], g0[at]), stream)
+
+            return _two_loops(builder, args[8], to, source, heads, rests, results)
+
+        return types.int64(*[types.voidptr] * 8, types.int64), codegen
+
+    typed.__name__ = f"ahead_{steps}_{'past' if stream else 'here'}"
+    return intrinsic(typed)
+
+
+def _z(c: Constants, e: Lanes, x: Lanes, g: Lanes, *_: Lanes) -> Lanes:
     z = e / (e + c(1.0))
     return x.if_sign(c(1.0) - z, z) * g
 
 
-def _select(c: Constants, e: Lanes, x: Lanes, g: Lanes, _: Lanes) -> Lanes:
+def _select(c: Constants, e: Lanes, x: Lanes, g: Lanes, *_: Lanes) -> Lanes:
     return x.if_sign(c(1.0), e) / (e + c(1.0)) * g
 
 
@@ -125,20 +158,42 @@ _STEPS = {"z": _z, "select": _select}
 
 
 def factor_times(steps: str, again: Any, most: int) -> Any:
-    """tile(out, g, x, table, n, stream): out[i] = f(x[i]) * g[i] for n <= most, a multiple of LANES; `steps` is "z" or "select".
+    """tile(out, g, x, table, n, stream): out[i] = f(x[i]) * g[i], n a multiple of LANES; `steps` is "z" or "select".
 
-    `again(e, x, n)` gives the exp(-|x|) that exp_lanes cannot settle: one tile of 128 in 55, and where something is below LIMIT or NaN.
-    Where subnormals are flushed, `again` does it: f is not subnormal if e is not.
+    `again(e, x, n)` gives the exp(-|x|) of n <= most elements that exp_lanes cannot settle: one tile of 128 in 55, and where something is
+    below LIMIT or NaN. Where subnormals are flushed, `again` does it: f is not subnormal if e is not.
     """
-    finish = mapped(f"log_sigmoid_{steps}", Kind(), _STEPS[steps], (1.0,))
-    memory, heads, rests = scratch(4 * most), scratch(4 * most), scratch(4 * most)
+    last = mapped(f"log_sigmoid_{steps}", Kind(), _STEPS[steps], (1.0,))
+    here, past = _ahead(steps, False), _ahead(steps, True)
+    first, second, heads, rests = (scratch(4 * most) for _ in range(4))
+
+    @inline
+    def exp(e, x, n):  # type: ignore[no-untyped-def]
+        if exp_lanes(e, x, heads(), rests(), n) != 0:
+            again(e, x, n)
 
     @inline
     def tile(out, g, x, table, n, stream):  # type: ignore[no-untyped-def]
-        e = memory()
-        if exp_lanes(e, x, heads(), rests(), n) != 0:
-            again(e, x, n)
-        finish(out, e, x, g, np.float32(0.0), n, stream)
+        done, e, free = 0, first(), second()
+        past_caches = stream and address(out) & 63 == 0
+        size = min(n, most)
+        exp(e, x, size)
+        while n - done >= 2 * most:
+            x0, x1, g0, to = offset(x, 4 * done), offset(x, 4 * (done + most)), offset(g, 4 * done), offset(out, 4 * done)
+            if past_caches:
+                open_ = past(free, x1, heads(), rests(), to, e, x0, g0, most)
+            else:
+                open_ = here(free, x1, heads(), rests(), to, e, x0, g0, most)
+            if open_ != 0:
+                again(free, x1, most)
+            e, free = free, e
+            done += most
+        last(offset(out, 4 * done), e, offset(x, 4 * done), offset(g, 4 * done), np.float32(0.0), size, stream)
+        done += size
+        if done < n:
+            rest = offset(x, 4 * done)
+            exp(e, rest, n - done)
+            last(offset(out, 4 * done), e, rest, offset(g, 4 * done), np.float32(0.0), n - done, stream)
 
     return tile
 

@@ -19,6 +19,8 @@ from .vectors import copy_line, stream_line
 
 #: Bytes of output per tile. Small, so that computing one tile overlaps with the stores of the one before.
 TILE_BYTES = 512
+#: Bytes of output per tile of a plan that stores to the tensor itself, and whose inputs are not prefetched.
+DIRECT_BYTES = 8192
 #: Output bytes of one call, or of the whole that it is a part of, from which the stores bypass the caches.
 STREAM_BYTES = 2 << 20
 
@@ -70,12 +72,12 @@ def elementwise(name: str, tile: Any, inputs: tuple[str, ...], output: str, tabl
     """
     size = FORMATS[output].size
     size0, size1 = FORMATS[inputs[0]].size, FORMATS[inputs[-1]].size
-    full = TILE_BYTES // size
     tile_memory = scratch(TILE_BYTES)
     table_at = 1 + len(inputs) if table else 0
     whole_at = 1 + len(inputs) + table
     # Two streams of 16-bit inputs outrun the CPU's own prefetching; wider ones do not gain.
     ahead = 2048 if size0 == 2 else 0
+    full = (DIRECT_BYTES if direct and not ahead else TILE_BYTES) // size
 
     @inline
     def tile_length(out, i, left):  # type: ignore[no-untyped-def]

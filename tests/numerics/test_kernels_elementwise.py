@@ -104,6 +104,29 @@ def test_any_split_and_any_alignment_give_the_same(case: Case, data: st.DataObje
     assert (raw[shift + want.nbytes :] == 0xA5).all()
 
 
+@pytest.mark.parametrize("arch", ["dav_2201", "dav_3510"])
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_settled_tiles_beside_others(arch: str, data: st.DataObject) -> None:
+    # exp of a tile is settled by FLOAT lanes, or else all of it by DOUBLE; the results of a tile are formed beside the exp of the next.
+    n = data.draw(st.integers(1, 6000))
+    rng = np.random.default_rng(n)
+    g, x = (rng.uniform(-20, 20, n).astype(np.float32).view(np.uint32) for _ in range(2))
+    odd = data.draw(
+        st.lists(st.tuples(st.integers(0, n - 1), st.sampled_from([0x7FC00000, 0x7F800000, 0xFF800000, 0x42C80000, 1, 0])), max_size=6)
+    )
+    for place, bits in odd:
+        x[place] = bits
+    case = ("log_sigmoid_backward", arch, "FLOAT", False)
+    kernel, alone = build.elementwise(case[0], Variant(arch, "FLOAT", False)), np.empty_like(x)
+    for i in range(n):  # fewer than a vector: by DOUBLE
+        call(kernel, (alone, g, x), (), i, i + 1)
+    arrays = [g, x]
+    place = data.draw(st.sampled_from([None, 0, 1]))
+    out = np.full_like(x, 0xA5) if place is None else arrays[place]
+    assert (run(case, arrays, out) == plain("FLOAT", alone)).all()
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda c: "-".join(map(str, c)))
 def test_in_place_gives_what_out_of_place_gives(case: Case) -> None:
     arrays = inputs(case, 1001, 3)
