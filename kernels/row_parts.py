@@ -72,24 +72,24 @@ class Parts:
         read, write, size, get, put = self.read, self.write, self.size, self.orders.get, self.orders.put
         exp, differences, powers = exps(name, exp_tile, EXP_TILE), scratch(4 * EXP_TILE), scratch(4 * EXP_TILE)
 
+        @inline
+        def exps_of(e, a, m, n):  # type: ignore[no-untyped-def]
+            d = differences()
+            for i in range(n):
+                put(d, i, argument(read(a, i), m))
+            exp(e, d, n)
+
         def terms(x, a, b, m, n):  # type: ignore[no-untyped-def]
             no_inline()
-            d = differences()
             for k in range(0, n, EXP_TILE):
-                p, w = offset(a, k * size), min(EXP_TILE, n - k)
-                for i in range(w):
-                    put(d, i, argument(read(p, i), m))
-                exp(offset(x, 4 * k), d, w)
+                exps_of(offset(x, 4 * k), offset(a, k * size), m, min(EXP_TILE, n - k))
 
         def shares(tile, a, b, m, s, n):  # type: ignore[no-untyped-def]
             no_inline()
-            d, e = differences(), powers()
+            e = powers()
             for k in range(0, n, EXP_TILE):
-                p, w = offset(a, k * size), min(EXP_TILE, n - k)
-                for i in range(w):
-                    put(d, i, argument(read(p, i), m))
-                exp(e, d, w)
-                to = offset(tile, k * size)
+                w, to = min(EXP_TILE, n - k), offset(tile, k * size)
+                exps_of(e, offset(a, k * size), m, w)
                 for i in range(w):
                     write(to, i, share(get(e, i), s))
 

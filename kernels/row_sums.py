@@ -22,8 +22,8 @@ def row_sum(name: str, plan: RowPlan, parts: Parts, h_limit: int, f_limit: int, 
         return _sequential(parts)
     if by_vectors(plan):
         assert plan.vectors is not None
-        return _lanes64_by_vectors(name, plan.dtype, parts, plan.vectors[0])
-    return _heavy_lanes64(parts) if parts.heavy else _light_lanes64(parts)
+        return _light_lanes64(parts, _groups_by_vectors(name, plan.dtype, plan.vectors[0]))
+    return _heavy_lanes64(parts) if parts.heavy else _light_lanes64(parts, _groups(parts))
 
 
 def by_vectors(plan: RowPlan) -> bool:
@@ -54,49 +54,52 @@ def _heavy_lanes64(parts: Parts) -> Any:
     return row_sum
 
 
-def _light_lanes64(parts: Parts) -> Any:
-    """The same where a term costs little."""
+def _light_lanes64(parts: Parts, groups: Any) -> Any:
+    """The same where a term costs little; groups(lanes, a, b, m, n) sums n elements, a multiple of 64."""
     orders, size, term, read, read_b = parts.orders, parts.size, parts.term, parts.read, parts.read_b
-    get, put, fill, register, zero = orders.get, orders.put, orders.fill, orders.register, orders.zero
+    get, put, register = orders.get, orders.put, orders.register
 
     @inline
     def row_sum(a, b, m, r, x, lanes):  # type: ignore[no-untyped-def]
         if r == 1:
             return term(read(a, 0), read_b(b, 0), m)
-        fill(lanes, zero)
         whole = r & ~63
-        for k in range(0, whole, 64):
+        groups(lanes, a, b, m, whole)
+        p, q = offset(a, whole * size), offset(b, whole * size)
+        for j in range(r - whole):
+            put(lanes, j, get(lanes, j) + term(read(p, j), read_b(q, j), m))
+        return register(lanes)
+
+    return row_sum
+
+
+def _groups(parts: Parts) -> Any:
+    """`groups` by loops over elements."""
+    orders, size, term, read, read_b = parts.orders, parts.size, parts.term, parts.read, parts.read_b
+    get, put, fill, zero = orders.get, orders.put, orders.fill, orders.zero
+
+    @inline
+    def groups(lanes, a, b, m, n):  # type: ignore[no-untyped-def]
+        fill(lanes, zero)
+        for k in range(0, n, 64):
             p, q = offset(a, k * size), offset(b, k * size)
             for j in range(64):
                 put(lanes, j, get(lanes, j) + term(read(p, j), read_b(q, j), m))
-        p, q = offset(a, whole * size), offset(b, whole * size)
-        for j in range(r - whole):
-            put(lanes, j, get(lanes, j) + term(read(p, j), read_b(q, j), m))
-        return register(lanes)
 
-    return row_sum
+    return groups
 
 
-def _lanes64_by_vectors(name: str, dtype: str, parts: Parts, step: Any) -> Any:
-    """The same in registers."""
+def _groups_by_vectors(name: str, dtype: str, step: Any) -> Any:
+    """`groups` in registers."""
     from .lanes import fold64
 
-    orders, size, term, read, read_b = parts.orders, parts.size, parts.term, parts.read, parts.read_b
-    get, put, register = orders.get, orders.put, orders.register
     sums = fold64(name + "_sum", dtype, 0.0, lambda total, a, b: total + step(a, b))
 
     @inline
-    def row_sum(a, b, m, r, x, lanes):  # type: ignore[no-untyped-def]
-        if r == 1:
-            return term(read(a, 0), read_b(b, 0), m)
-        whole = r & ~63
-        sums(lanes, a, b, whole)
-        p, q = offset(a, whole * size), offset(b, whole * size)
-        for j in range(r - whole):
-            put(lanes, j, get(lanes, j) + term(read(p, j), read_b(q, j), m))
-        return register(lanes)
+    def groups(lanes, a, b, m, n):  # type: ignore[no-untyped-def]
+        sums(lanes, a, b, n)
 
-    return row_sum
+    return groups
 
 
 def _sequential(parts: Parts) -> Any:
