@@ -14,7 +14,6 @@ from functools import cache
 from inspect import Parameter, Signature
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,15 +31,24 @@ from emu.types import DataType, Format, dtype_name
 _INVALID = 161002
 _ND = int(Format.ND)
 
-NUMPY_TYPES: dict[DataType, np.dtype[Any]] = {
-    DataType.FLOAT: np.dtype(np.float32), DataType.FLOAT16: np.dtype(np.float16),
-    DataType.BF16: np.dtype(ml_dtypes.bfloat16), DataType.DOUBLE: np.dtype(np.float64), DataType.INT8: np.dtype(np.int8),
+_NUMPY_OWN: dict[DataType, np.dtype[Any]] = {
+    DataType.FLOAT: np.dtype(np.float32), DataType.FLOAT16: np.dtype(np.float16), DataType.DOUBLE: np.dtype(np.float64),
+    DataType.INT8: np.dtype(np.int8),
     DataType.INT16: np.dtype(np.int16), DataType.INT32: np.dtype(np.int32), DataType.INT64: np.dtype(np.int64),
     DataType.UINT8: np.dtype(np.uint8), DataType.UINT32: np.dtype(np.uint32), DataType.UINT64: np.dtype(np.uint64),
     DataType.BOOL: np.dtype(np.bool_), DataType.COMPLEX64: np.dtype(np.complex64),
     DataType.COMPLEX128: np.dtype(np.complex128),
 }  # fmt: skip
-_CODES = {t: int(code) for code, t in NUMPY_TYPES.items()}
+#: BF16's is added when an array of it comes.
+_CODES = {t: int(code) for code, t in _NUMPY_OWN.items()}
+
+
+@cache
+def numpy_types() -> dict[DataType, np.dtype[Any]]:
+    """The NumPy type of each data type. BF16's is ml_dtypes', whose import may take longer than Numba's: only who needs it asks."""
+    import ml_dtypes
+
+    return {**_NUMPY_OWN, DataType.BF16: np.dtype(ml_dtypes.bfloat16)}
 
 
 def data_type(array: NDArray[Any], name: str, *, written: bool = False) -> int:
@@ -51,6 +59,9 @@ def data_type(array: NDArray[Any], name: str, *, written: bool = False) -> int:
     code = _CODES.get(array.dtype)
     if code is not None:
         return code
+    if array.dtype.name == "bfloat16" and array.dtype == numpy_types()[DataType.BF16]:
+        _CODES[array.dtype] = int(DataType.BF16)
+        return int(DataType.BF16)
     if array.dtype == np.uint16:
         if written:
             return int(DataType.UINT16)
@@ -65,7 +76,7 @@ def data_type(array: NDArray[Any], name: str, *, written: bool = False) -> int:
     elif array.dtype == np.dtype("V2"):
         advice = f"if it is BF16, as numpy.load gives it, give {name}.view(ml_dtypes.bfloat16)"
     else:
-        advice = "known: " + ", ".join(t.name for t in (*NUMPY_TYPES.values(), *([np.dtype(np.uint16)] if written else [])))
+        advice = "known: " + ", ".join(t.name for t in (*numpy_types().values(), *([np.dtype(np.uint16)] if written else [])))
     raise AclError(_INVALID, f"{name} has dtype {array.dtype}, which has no aclDataType here; {advice}")
 
 

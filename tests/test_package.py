@@ -86,6 +86,22 @@ def test_faces_without_numba(face):
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
+FLOAT = "import numpy as np; a = np.ones(4, np.float32)"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        f"{FLOAT}; from emu import ops; ops.selu_backward(a, a); ops.softmax_backward(a, a, 0)",
+        f"{FLOAT}; from emu import aclnn; t = aclnn.aclCreateTensor((4,), 0, None, 0, 2, (4,), 0); "
+        "aclnn.aclnnSeluBackwardGetWorkspaceSize(t, t, t)",
+    ],
+)
+def test_ml_dtypes_comes_with_bf16_alone(call):
+    code = f"import sys; {call}; print('ml_dtypes' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
 def test_one_version():
     assert PROJECT["project"]["version"] == emu.__version__ == metadata.version("aclnn-emu")
     changes = (ROOT / "CHANGELOG.md").read_text()

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from emu.cli._common import DTYPE_ALIASES, dtype_name, pick
 from emu.cli._errors import CommandError, usage
-from emu.ops import NUMPY_TYPES
+from emu.ops import numpy_types
 from emu.types import DataType
 
 if TYPE_CHECKING:
@@ -43,18 +43,18 @@ def data_type(text: str | None, option: str) -> DataType | None:
     """The aclDataType that an option names: ``bf16``, ``float16``, ``int8`` …; None when it was not given."""
     if text is None:
         return None
-    known = {t.name.lower() for t in NUMPY_TYPES} | {alias.lower() for alias in DTYPE_ALIASES}
+    known = {t.name.lower() for t in numpy_types()} | {alias.lower() for alias in DTYPE_ALIASES}
     name = pick(dtype_name(text).lower(), sorted(known), f"data type for {option}")
     return DataType[name.upper()]
 
 
 def empty(shape: tuple[int, ...], dtype: DataType) -> NDArray[Any]:
-    return np.empty(shape, NUMPY_TYPES[dtype])
+    return np.empty(shape, numpy_types()[dtype])
 
 
 def name(array: NDArray[Any]) -> str:
     """The aclDataType's name of an array."""
-    return next(t.name for t, held in NUMPY_TYPES.items() if held == array.dtype)
+    return next(t.name for t, held in numpy_types().items() if held == array.dtype)
 
 
 def read(path: Path, what: str, dtype: DataType | None, bar: Progress) -> Loaded:
@@ -108,12 +108,12 @@ def _typed(array: NDArray[Any], path: Path, what: str, dtype: DataType | None) -
     if held == np.uint16:
         if dtype not in _BITS:
             raise usage(f"{path} holds uint16, which may be the bits of BF16 or FLOAT16: say which with --dtype bf16 or --dtype float16")
-        return Loaded(array.view(NUMPY_TYPES[dtype]), True)
+        return Loaded(array.view(numpy_types()[dtype]), True)
     if held.kind == "V" and held.itemsize == 2:
         array = array.view(ml_dtypes.bfloat16)
-    elif held not in NUMPY_TYPES.values():
+    elif held not in numpy_types().values():
         raise CommandError(f"{path} holds {held}, which has no aclDataType here; save {what} as one of {_known()}")
-    if dtype is not None and array.dtype != NUMPY_TYPES[dtype]:
+    if dtype is not None and array.dtype != numpy_types()[dtype]:
         raise usage(
             f"{path} holds {name(array)}, not {dtype.name}: --dtype says what a file holds and converts nothing; "
             f"leave it out, or convert the array before numpy.save"
@@ -122,7 +122,7 @@ def _typed(array: NDArray[Any], path: Path, what: str, dtype: DataType | None) -
 
 
 def _known() -> str:
-    return ", ".join(t.name for t in NUMPY_TYPES.values())
+    return ", ".join(t.name for t in numpy_types().values())
 
 
 def hint(arrays: dict[str, Loaded], op: Operator, code: int) -> str:
@@ -148,7 +148,7 @@ def target(path: Path) -> Path:
 
 def write(path: Path, array: NDArray[Any], bits: bool, bar: Progress) -> None:
     """Write a .npy file under another name and rename it: it is there complete, or not at all."""
-    if bits and array.dtype in (NUMPY_TYPES[t] for t in _BITS):
+    if bits and array.dtype in (numpy_types()[t] for t in _BITS):
         array = array.view(np.uint16)
     task = bar.add_task(f"writing {path.name}", total=array.nbytes)
     try:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from emu.executor import Executor, prepare, submit
 from emu.opdef.spec import Role
-from emu.ops import NUMPY_TYPES, ArraySpace, descriptor
+from emu.ops import ArraySpace, descriptor, numpy_types
 from emu.plan import Refused, bind
 from emu.soc import profile
 from emu.status import AclError
@@ -98,7 +98,7 @@ def _view(a: NDArray[Any], shape: Shape) -> NDArray[Any]:
 
 
 def _values(dtype: str, rng: np.random.Generator, dims: tuple[int, ...]) -> NDArray[Any]:
-    return sampler("l1", dtype)(rng, prod(dims)).view(NUMPY_TYPES[DataType[dtype]]).reshape(dims)
+    return sampler("l1", dtype)(rng, prod(dims)).view(numpy_types()[DataType[dtype]]).reshape(dims)
 
 
 def _first_phase(problem: Problem, arrays: Sequence[NDArray[Any]], out: NDArray[Any]) -> tuple[ArraySpace, Executor | Refused]:
