@@ -1,22 +1,21 @@
 """The machine's own limit: a loop that only streams. It reads the same inputs, adds, and writes the same bytes.
 
 Written in LLVM's language, apart from the kernels that it judges: 64-byte vectors, integer additions (any bits are good), outputs of
-:data:`STREAM_BYTES` and more written past the caches. Two threads are two workers, each on a CPU of its own.
+:data:`STREAM_BYTES` and more written past the caches. On two threads it runs on a pool as the emulator's own: a native helper takes blocks
+beside the caller, and no Python is between a call and its first byte.
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
-import threading
 import time
-from contextlib import suppress
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from bench.arena import Arena
+from emu.runtime.cores import PROTOTYPE, Cores
 
 #: Bytes of output from which the stores bypass the caches.
 STREAM_BYTES = 8 << 20
@@ -26,12 +25,13 @@ AHEADS = (0, 2048, 8192)
 UNIT = 256
 _LINE = 64
 
-_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+#: Bytes of output in a block of a large call on several threads; a smaller call has some blocks for each thread.
+_BLOCK = 2 << 20
 _engines: list[Any] = []
 
 
 def source(inputs: int, stream: bool, ahead: int) -> str:
-    """void limit(out, in0, in1, start, stop) over units of UNIT bytes, as LLVM text."""
+    """void limit(int64_t {out, in0, in1}[], start, stop) over units of UNIT bytes, as LLVM text: a kernel's signature."""
     vector = "<8 x i64>"
     mark = ", !nontemporal !0" if stream else ""
     body = []
@@ -52,8 +52,13 @@ def source(inputs: int, stream: bool, ahead: int) -> str:
     lines = "\n  ".join(body)
     return f"""
 declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
-define void @limit(ptr %out, ptr %in0, ptr %in1, i64 %start, i64 %stop) {{
+define void @limit(ptr %args, i64 %start, i64 %stop) {{
 entry:
+  %arg1 = getelementptr i64, ptr %args, i64 1
+  %arg2 = getelementptr i64, ptr %args, i64 2
+  %out = load ptr, ptr %args
+  %in0 = load ptr, ptr %arg1
+  %in1 = load ptr, ptr %arg2
   %any = icmp slt i64 %start, %stop
   br i1 %any, label %loop, label %end
 loop:
@@ -75,8 +80,8 @@ end:
 
 
 @cache
-def function(inputs: int, stream: bool, ahead: int) -> Any:
-    """The compiled loop; ctypes releases the GIL around it."""
+def address(inputs: int, stream: bool, ahead: int) -> int:
+    """Where the compiled loop is."""
     from llvmlite import binding  # type: ignore[import-untyped, unused-ignore]
 
     binding.initialize_native_target()
@@ -88,7 +93,7 @@ def function(inputs: int, stream: bool, ahead: int) -> Any:
     engine = binding.create_mcjit_compiler(module, target)
     engine.finalize_object()
     _engines.append(engine)  # it owns the machine code
-    return _FUNCTION(engine.get_function_address("limit"))
+    return int(engine.get_function_address("limit"))
 
 
 _ahead = 0
@@ -101,44 +106,21 @@ def tune(arena: Arena, nbytes: int = 64 << 20, rounds: int = 9) -> int:
     out, in0, in1 = (arena.empty((nbytes,), np.uint8) for _ in range(3))
     for array in (out, in0, in1):
         array.fill(1)
+    args = (ctypes.c_int64 * 3)(*(a.ctypes.data for a in (out, in0, in1)))
     taken: dict[int, list[float]] = {ahead: [] for ahead in AHEADS}
     for _ in range(rounds):
         for ahead, times in taken.items():
-            call = function(2, True, ahead)
+            call = PROTOTYPE(address(2, True, ahead))
             start = time.perf_counter()
-            call(out.ctypes.data, in0.ctypes.data, in1.ctypes.data, 0, nbytes // UNIT)
+            call(args, 0, nbytes // UNIT)
             times.append(time.perf_counter() - start)
     _ahead = min(AHEADS, key=lambda ahead: sorted(taken[ahead])[rounds // 3])
     return _ahead
 
 
-class _Worker:
-    """A thread on one CPU that runs what it is handed."""
-
-    def __init__(self, cpu: int) -> None:
-        self.go, self.done = threading.Lock(), threading.Lock()
-        self.go.acquire()
-        self.done.acquire()
-        self.job: tuple[Any, tuple[int, ...]] | None = None
-        self._cpu = cpu
-        threading.Thread(target=self._serve, name=f"bench-limit-{cpu}", daemon=True).start()
-
-    def _serve(self) -> None:
-        with suppress(OSError):  # not permitted: the scheduler decides
-            os.sched_setaffinity(threading.get_native_id(), {self._cpu})
-        while True:
-            self.go.acquire()
-            if self.job is None:
-                return
-            call, args = self.job
-            call(*args)
-            self.done.release()
-
-
 @cache
-def _workers(count: int) -> list[_Worker]:
-    cpus = sorted(os.sched_getaffinity(0))
-    return [_Worker(cpus[i % len(cpus)]) for i in range(count)]
+def _pool(threads: int) -> Cores:
+    return Cores(threads)
 
 
 class Limit:
@@ -148,23 +130,15 @@ class Limit:
     """
 
     def __init__(self, out: int, inputs: list[int], nbytes: int, threads: int) -> None:
-        self._call = function(len(inputs), nbytes >= STREAM_BYTES, _ahead)
-        units = nbytes // UNIT
-        size = -(-units // threads)
-        self._jobs = [(out, inputs[0], inputs[-1], low, min(low + size, units)) for low in range(0, units, size)]
+        self._address = address(len(inputs), nbytes >= STREAM_BYTES, _ahead)
+        self._call = PROTOTYPE(self._address)
+        self._args = (ctypes.c_int64 * 3)(out, inputs[0], inputs[-1])
+        self._units = nbytes // UNIT
+        self._pool = _pool(threads) if threads > 1 else None
 
     def run(self, times: int) -> None:
         """Run it ``times`` times in a row."""
-        call, jobs = self._call, self._jobs
-        if len(jobs) < 2:
-            for _ in range(times):
-                for job in jobs:
-                    call(*job)
-            return
-        workers = _workers(len(jobs))
+        call, pool, args, units = self._call, self._pool, self._args, self._units
         for _ in range(times):
-            for worker, job in zip(workers, jobs, strict=True):
-                worker.job = (call, job)
-                worker.go.release()
-            for worker in workers:
-                worker.done.acquire()
+            if pool is None or not pool.run(self._address, args, units, 1, _BLOCK // UNIT):
+                call(args, 0, units)

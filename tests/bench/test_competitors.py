@@ -103,6 +103,11 @@ def test_the_limit_reads_and_writes_every_byte(nbytes: int, inputs: int, threads
     a[:], b[:] = (rng.integers(0, 1 << 63, nbytes // 8, dtype=np.uint64) for _ in range(2))
     out = arena.empty((nbytes // 8 + 1,), np.uint64)
     out.fill(7)
-    Limit(out.ctypes.data, [x.ctypes.data for x in (a, b)[:inputs]], nbytes, threads).run(2)
+    limit = Limit(out.ctypes.data, [x.ctypes.data for x in (a, b)[:inputs]], nbytes, threads)
+    for _ in range(3):
+        out[:-1].fill(0)
+        limit.run(1)
+        assert np.array_equal(out[:-1], a + b if inputs == 2 else a + np.uint64(1))
+    limit.run(2)
     assert np.array_equal(out[:-1], a + b if inputs == 2 else a + np.uint64(1))
     assert out[-1] == 7
