@@ -1,8 +1,9 @@
 """What tracing costs a launch, and what the hooks cost when nothing is traced.
 
 ``python -m bench.trace_cost [--launches N] [--pairs K]``. A launch is both phases of SeluBackward on 16 FLOAT elements; each figure is CPU
-time of the whole process, so that the worker's part counts. Traced is one trace of N launches, in chunks of 1000, with N/2 untraced ones
-before it and after it. Each of the K pairs on the hooks consists of short chunks in turn, so that other programs disturb both sides alike.
+time of the whole process, so that the worker's part counts. Traced is one trace of N launches, in chunks of 1000, with as many untraced
+ones, half before it and half after it. Each of the K
+pairs on the hooks consists of short chunks in turn, so that other programs disturb both sides alike.
 """
 
 from __future__ import annotations
@@ -128,61 +129,67 @@ def _timed(launch: Launch, launches: int) -> float:
     return (time.process_time_ns() - began) * 1e-9
 
 
-def _samples(launch: Launch, launches: int) -> list[float]:
+def _samples(launch: Launch, chunks: int) -> list[float]:
     """CPU seconds per launch, chunk by chunk."""
-    size = min(CHUNK, launches)
-    return [_timed(launch, size) / size for _ in range(launches // size)]
+    return [_timed(launch, CHUNK) / CHUNK for _ in range(chunks)]
 
 
 def of_trace(launch: Launch, launches: int) -> Pairs:
-    """Untraced and traced chunks. The file's beginning and end, some 10 ms, belong to no chunk."""
-    half = max(1, launches // 2)
+    """Untraced and traced chunks, as many of each. The file's beginning and end, some 10 ms, belong to no chunk."""
+    chunks = launches // CHUNK
+    half = chunks // 2
     with tempfile.TemporaryDirectory() as directory:
-        base = _samples(launch, half)
+        base = _samples(launch, chunks - half)
         with emu.trace(f"{directory}/out.json"):
-            traced = _samples(launch, launches)
+            traced = _samples(launch, chunks)
         return Pairs(base + _samples(launch, half), traced)
 
 
 def of_hooks(launch: Launch, launches: int, pairs: int) -> Pairs:
-    """Without the tests for hooks and with them: pairs of so many launches on each side."""
+    """Without the tests for hooks and with them: so many launches on each side, in short chunks that are shared out among the pairs."""
     path = Path()
     found = Pairs([], [])
-    size = min(SHORT, launches)
-    chunks = launches // size
+    total = launches // SHORT
     try:
         for tests in (False, True):
             path.choose(tests=tests)
             launch(SETTLE)
-        for _ in range(pairs):
+        for pair in range(pairs):
             spent = {False: 0.0, True: 0.0}
+            chunks = total * (pair + 1) // pairs - total * pair // pairs
             for k in range(chunks):
                 for tests in (k % 2 == 0, k % 2 == 1):
                     path.choose(tests=tests)
-                    spent[tests] += _timed(launch, size)
-            found.base.append(spent[False] / (chunks * size))
-            found.other.append(spent[True] / (chunks * size))
+                    spent[tests] += _timed(launch, SHORT)
+            found.base.append(spent[False] / (chunks * SHORT))
+            found.other.append(spent[True] / (chunks * SHORT))
     finally:
         path.put_back()
     return found
 
 
 def measure(launches: int, pairs: int) -> tuple[Pairs, Pairs]:
-    """Untraced and traced; without and with the tests for hooks. ``launches``: of each side, over all pairs."""
+    """Untraced and traced; without and with the tests for hooks. ``launches``: of each side of both."""
     with Device() as device:
         device.pipelined(SETTLE)
-        return of_trace(device.pipelined, launches), of_hooks(device.pipelined, max(1, launches // pairs), pairs)
+        return of_trace(device.pipelined, launches), of_hooks(device.pipelined, launches, pairs)
 
 
 def main(arguments: list[str]) -> int:
     """Measure and print."""
     p = argparse.ArgumentParser(prog="python -m bench.trace_cost", description=__doc__)
-    p.add_argument("--launches", type=int, default=100_000, metavar="N", help="launches of each side (100000)")
+    p.add_argument("--launches", type=int, default=100_000, metavar="N", help="launches of each side, in thousands (100000)")
     p.add_argument("--pairs", type=int, default=20, metavar="K", help="pairs of samples (20)")
     chosen = p.parse_args(arguments)
-    if chosen.launches < 1 or chosen.pairs < 1:
-        p.error("--launches and --pairs are at least 1")
-    trace, hooks = measure(chosen.launches, chosen.pairs)
+    if chosen.launches < CHUNK or chosen.launches % CHUNK:
+        p.error(f"--launches is a multiple of {CHUNK}, the launches of a sample")
+    if not 1 <= chosen.pairs <= chosen.launches // SHORT:
+        p.error(f"--pairs is at least 1, and --launches at least {SHORT} for each pair")
+    try:
+        trace, hooks = measure(chosen.launches, chosen.pairs)
+    except KeyboardInterrupt:
+        print("python -m bench.trace_cost: interrupted, no figure", file=sys.stderr)
+        return 130
     print("trace: " + trace.difference())
     print("hooks, nothing traced: " + hooks.text("without their tests", "with them"))
     return 0

@@ -31,13 +31,13 @@ def on_path():
 
 def test_both_sides_run_and_the_path_is_put_back():
     seen = []
-    found = trace_cost.of_hooks(lambda n: seen.append((n, tuple(on_path()))), 450, 3)
+    found = trace_cost.of_hooks(lambda n: seen.append((n, tuple(on_path()))), 1400, 3)
     assert on_path() == FUNCTIONS
     assert len(found.base) == len(found.other) == 3
     without, with_tests = seen[0][1], seen[1][1]
     assert not set(without) & set(with_tests)
     assert not {*without, *with_tests} & set(FUNCTIONS)
-    assert [path for _, path in seen[2:]].count(without) == [path for _, path in seen[2:]].count(with_tests) == 3 * 4
+    assert [path for _, path in seen[2:]].count(without) == [path for _, path in seen[2:]].count(with_tests) == 14
     assert {n for n, _ in seen[2:]} == {trace_cost.SHORT}
 
 
@@ -46,15 +46,36 @@ def test_the_path_is_put_back_after_an_error():
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        trace_cost.of_hooks(fail, 10, 1)
+        trace_cost.of_hooks(fail, 1000, 1)
     assert on_path() == FUNCTIONS
 
 
-def test_one_trace_in_chunks():
+@pytest.mark.parametrize("chunks", [1, 3, 4])
+def test_one_trace_in_chunks(chunks):
     seen = []
-    found = trace_cost.of_trace(lambda n: seen.append((n, hooks.active is not None)), 4000)
-    assert seen == [(1000, False)] * 2 + [(1000, True)] * 4 + [(1000, False)] * 2
-    assert len(found.base) == len(found.other) == 4
+    found = trace_cost.of_trace(lambda n: seen.append((n, hooks.active is not None)), chunks * 1000)
+    assert seen == [(1000, False)] * (chunks - chunks // 2) + [(1000, True)] * chunks + [(1000, False)] * (chunks // 2)
+    assert len(found.base) == len(found.other) == chunks
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--launches", "10"], ["--launches", "1500"], ["--launches", "1000", "--pairs", "11"], ["--pairs", "0"]]
+)
+def test_too_few_launches_are_refused(arguments, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        trace_cost.main(arguments)
+    assert stopped.value.code == 2
+    assert "--launches" in capsys.readouterr().err
+
+
+def test_an_interrupt_is_one_line(monkeypatch, capsys):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(trace_cost, "measure", interrupted)
+    assert trace_cost.main([]) == 130
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "interrupted" in line
 
 
 def test_the_difference():
@@ -68,7 +89,7 @@ def test_the_ratio_is_a_geometric_mean():
 
 
 def test_both_figures_are_printed(capsys):
-    assert trace_cost.main(["--launches", "40", "--pairs", "2"]) == 0
+    assert trace_cost.main(["--launches", "1000", "--pairs", "2"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in lines] == ["trace", "hooks, nothing traced"]
     assert "lower quartiles" in lines[0]
