@@ -6,87 +6,101 @@ import argparse
 import json
 import os
 import sys
-from importlib.util import find_spec
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
-INSTALL = "Run it from the checkout, after pip install torch==2.13.0 '.[bench]' (a CPU build; without PyTorch its columns are missing)."
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
+from bench import usage
+
+INTERRUPTED = 130
 
 
-def parser() -> argparse.ArgumentParser:
-    """The options."""
-    p = argparse.ArgumentParser(prog="python -m bench", description=__doc__, epilog=INSTALL)
-    amount = p.add_mutually_exclusive_group()
-    amount.add_argument("--quick", action="store_true", help="the cells that say most, within 3 minutes (all of them: within 30)")
-    amount.add_argument("--tiny", action="store_true", help="exercise the harness in seconds; the figures mean nothing")
-    p.add_argument("--json", type=Path, metavar="FILE", help="write every figure")
-    p.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures (needs matplotlib)")
-    p.add_argument("--pyperf", type=Path, metavar="FILE", help="write the samples for `python -m pyperf compare_to` (needs pyperf)")
-    p.add_argument("--report", type=Path, metavar="JSON", help="measure nothing: take the figures of an earlier --json FILE")
-    p.add_argument("--page", type=Path, nargs="?", const=PAGE, metavar="FILE", help="write the page; without FILE docs/performance.md")
-    p.add_argument("--remark", default="", help="a sentence for the page about this run")
-    return p
+class Outputs:
+    """Standard output and the files. One that fails is reported once on stderr, and costs nothing but itself."""
+
+    def __init__(self) -> None:
+        self.failed = False
+
+    def attempt(self, name: str, write: Callable[[], object]) -> None:
+        """Write one of them."""
+        try:
+            write()
+        except Exception as error:
+            self._report(name, error)
+
+    def _report(self, name: str, error: Exception) -> None:
+        self.failed = True
+        print(f"python -m bench: {name}: {usage.one_line(error)}", file=sys.stderr)
+
+    def say(self, text: str) -> None:
+        """Print at once. When nobody reads any more or the disk is full, the rest goes nowhere and the run goes on."""
+        try:
+            print(text, flush=True)
+        except OSError as error:
+            self._report("standard output", error)
+            with suppress(OSError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def say(text: str) -> None:
-    """Progress, at once."""
-    print(text, flush=True)
-
-
-def writable(path: Path) -> bool:
-    """Whether a file can be written there, asked before a run of half an hour and without making one."""
-    if path.exists():
-        return not path.is_dir() and os.access(path, os.W_OK)
-    return path.parent.is_dir() and os.access(path.parent, os.W_OK)
-
-
-def main(argv: list[str] | None = None) -> int:
-    """0; 1 when a competitor computes something wrong; 2 for wrong usage."""
-    options = parser().parse_args(argv)
-    for option, given, module in (("--plot", options.plot, "matplotlib"), ("--pyperf", options.pyperf, "pyperf")):
-        if given is not None and find_spec(module) is None:
-            parser().error(f"{option} needs {module}: pip install 'aclnn-emu[bench]'")
-    if options.pyperf is not None and options.report is not None:
-        parser().error("--pyperf writes samples, and --report has none: measure")
-    for path in (options.json, options.plot, options.pyperf, options.page):
-        if path is not None and not writable(path):
-            print(f"python -m bench: cannot write {path}: name a file in a directory that exists and is yours", file=sys.stderr)
-            return 2
-    from bench import report
-
-    result: dict[str, Any]
-    if options.report is not None:
-        result = json.loads(options.report.read_text(encoding="utf-8"))
-    else:
+def main(argv: Sequence[str] | None = None) -> int:
+    """0; 1 when a competitor computes something wrong, an output or a part of the run fails; 2 for wrong usage; 130 when interrupted."""
+    argv = sys.argv[1:] if argv is None else argv
+    options = usage.parser().parse_args(argv)
+    try:
+        result = usage.check(options)
+    except usage.UsageError as error:
+        print(f"python -m bench: {error}", file=sys.stderr)
+        return 2
+    outputs = Outputs()
+    kept: list[tuple[Any, Any]] = []
+    if result is None:
         from bench import run
         from bench.work import WrongResultError
 
-        name = "quick" if options.quick else "tiny" if options.tiny else "full"
-        suite = None
-        if options.pyperf is not None:
-            from bench.pyperf_file import Suite
-
-            suite = Suite()
+        result = {"command": usage.command(argv)}
         try:
-            result = run.measure(run.settings(name), say, None if suite is None else suite.keep)
+            run.measure(run.settings(usage.amount(options)), outputs.say, result, kept)
         except WrongResultError as error:
             print(f"wrong result, so the run ends without a figure: {error}", file=sys.stderr)
             return 1
-        if suite is not None:
-            suite.write(options.pyperf)
+        except KeyboardInterrupt:
+            return _interrupted(options, result, outputs, kept)
     if options.remark:
         result["remark"] = options.remark
+    _write(options, result, outputs, kept)
+    return int(outputs.failed or bool(result.get("failed")))
+
+
+def _interrupted(options: argparse.Namespace, result: dict[str, Any], outputs: Outputs, kept: list[tuple[Any, Any]]) -> int:
+    """What was finished is kept, but not as the page of a full run."""
+    result["interrupted"] = True
+    cells = len(result.get("cells", []))
+    print(f"python -m bench: interrupted after {cells} cells" + (", which are kept" if cells else ""), file=sys.stderr)
+    if options.page is not None and options.page.resolve() == usage.PAGE:
+        options.page = None
+    if cells:
+        _write(options, result, outputs, kept, text=False)
+    return INTERRUPTED
+
+
+def _write(options: argparse.Namespace, result: dict[str, Any], outputs: Outputs, kept: list[tuple[Any, Any]], text: bool = True) -> None:
+    """Every output that was asked for, the figures first."""
+    from bench import report
+
     if options.json is not None:
-        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(report.text(result))
+        outputs.attempt(f"--json {options.json}", lambda: options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8"))
+    if options.pyperf is not None:
+        from bench import pyperf_file
+
+        outputs.attempt(f"--pyperf {options.pyperf}", lambda: pyperf_file.write(kept, options.pyperf))
+    if text:
+        outputs.attempt("report", lambda: outputs.say(report.text(result)))
     if options.plot is not None:
         from bench import plot
 
-        plot.draw(result, options.plot)
+        outputs.attempt(f"--plot {options.plot}", lambda: plot.draw(result, options.plot))
     if options.page is not None:
-        report.page(result, options.page, options.plot)
-    return 0
+        outputs.attempt(f"--page {options.page}", lambda: report.page(result, options.page, options.plot))
 
 
 if __name__ == "__main__":

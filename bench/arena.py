@@ -47,19 +47,24 @@ class Arena:
 
     def huge_share(self) -> float | None:
         """The part of the touched memory that lies on 2 MiB pages; None where the system does not tell."""
-        try:
-            text = Path("/proc/self/smaps").read_text(encoding="ascii", errors="replace")
-        except OSError:
-            return None
-        resident = huge = 0
-        inside = False
-        for line in text.splitlines():
-            head = re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line)
-            if head:
-                low, high = (int(x, 16) for x in head.groups())
-                inside = low < self.address + len(self._map) and self.address < high
-            elif inside and line.startswith("Rss:"):
-                resident += int(line.split()[1])
-            elif inside and line.startswith("AnonHugePages:"):
-                huge += int(line.split()[1])
-        return huge / resident if resident else None
+        return huge_share(self.address, len(self._map))
+
+
+def huge_share(address: int, nbytes: int) -> float | None:
+    """The same of the mappings that hold these bytes."""
+    try:
+        text = Path("/proc/self/smaps").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return None
+    resident = huge = 0
+    inside = False
+    for line in text.splitlines():
+        head = re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line)
+        if head:
+            low, high = (int(x, 16) for x in head.groups())
+            inside = low < address + nbytes and address < high
+        elif inside and line.startswith("Rss:"):
+            resident += int(line.split()[1])
+        elif inside and line.startswith("AnonHugePages:"):
+            huge += int(line.split()[1])
+    return huge / resident if resident else None

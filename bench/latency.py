@@ -1,4 +1,4 @@
-"""What a call costs when there is nothing to compute: 16 FLOAT elements through each face, beside PyTorch's out= call."""
+"""What a caller sees: SeluBackward FLOAT through each face beside PyTorch's out= call, on 16 elements and on more."""
 
 from __future__ import annotations
 
@@ -10,14 +10,23 @@ from typing import Any
 import numpy as np
 
 from bench import pytorch
+from bench.arena import HUGE, Arena
+from bench.cells import KI, MI
+from bench.text import CALLS
 from bench.timing import Effort, Run, interleave, summary
-from emu import aclnn, ops
+from bench.usage import one_line
+from emu import aclnn, config, ops
 from emu.types import DataType, Format, MemMallocPolicy
 
 #: pyACL's functions are made from declarations; a type checker does not see them.
 acl: Any = import_module("emu.acl")
 ELEMENTS = 16
+#: Lengths of the table of what a caller sees.
+SIZES = (ELEMENTS, 4 * KI, 64 * KI, 256 * KI, MI)
 Say = Callable[[str], None]
+#: Gradient, result and output before the call.
+VALUES = (1.0, -0.5, 0.0)
+WANT = float(np.float32(np.float32(-0.5) + np.float32(1.7580993)))
 
 
 def _ok(code: int) -> None:
@@ -26,7 +35,10 @@ def _ok(code: int) -> None:
 
 
 class Device:
-    """A device with a stream and the three tensors of a SeluBackward of ``ELEMENTS`` elements."""
+    """A device with a stream and the three tensors of a SeluBackward."""
+
+    def __init__(self, elements: int = ELEMENTS) -> None:
+        self.elements = elements
 
     def __enter__(self) -> Device:
         _ok(acl.init())
@@ -35,13 +47,14 @@ class Device:
         _ok(code)
         self.memory: list[int] = []
         self.tensors: list[int] = []
-        for value in (1.0, -0.5, 0.0):
-            array = np.full(ELEMENTS, value, np.float32)
+        shape = (self.elements,)
+        for value in VALUES:
+            array = np.full(self.elements, value, np.float32)
             address, code = acl.rt.malloc(array.nbytes, MemMallocPolicy.HUGE_FIRST)
             _ok(code)
             _ok(acl.rt.memcpy(address, array.nbytes, array.ctypes.data, array.nbytes, 1))
             self.memory.append(address)
-            self.tensors.append(aclnn.aclCreateTensor((ELEMENTS,), DataType.FLOAT, None, 0, Format.ND, (ELEMENTS,), address))
+            self.tensors.append(aclnn.aclCreateTensor(shape, DataType.FLOAT, None, 0, Format.ND, shape, address))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -53,9 +66,16 @@ class Device:
         acl.rt.reset_device(0)
         acl.finalize()
 
+    def check(self) -> None:
+        """Call once, and compare the output."""
+        self.synchronised(1)
+        found = set(self.result())
+        if found != {WANT}:
+            raise RuntimeError(f"the two-phase call gave {sorted(found)}, not {WANT}")
+
     def result(self) -> list[float]:
         """The output, copied back."""
-        out = np.zeros(ELEMENTS, np.float32)
+        out = np.zeros(self.elements, np.float32)
         _ok(acl.rt.memcpy(out.ctypes.data, out.nbytes, self.memory[2], out.nbytes, 2))
         return [float(x) for x in out]
 
@@ -80,9 +100,12 @@ class Device:
         acl.rt.synchronize_stream(stream)
 
 
-def arrays() -> tuple[Run, Run | None, Run]:
-    """The NumPy face with ``out``, PyTorch's out= call and a NumPy expression, on 16 elements."""
-    g, y, out = (np.full(ELEMENTS, v, np.float32) for v in (1.0, -0.5, 0.0))
+def arrays(elements: int = ELEMENTS) -> tuple[Run, Run | None, Run]:
+    """The NumPy face with ``out``, PyTorch's out= call and a NumPy expression, all on the same arrays."""
+    arena = Arena(3 * (elements * 4 + HUGE))
+    g, y, out = (arena.empty((elements,), np.float32) for _ in VALUES)
+    for array, value in zip((g, y, out), VALUES, strict=True):
+        array.fill(value)
     scale, scale_alpha = np.float32(1.0507010), np.float32(1.7580993)
 
     def face(times: int) -> None:
@@ -113,10 +136,7 @@ def measure(effort: Effort, say: Say, c_rounds: int = 7) -> dict[str, Any]:
     """
     face, torch_call, plain = arrays()
     with Device() as device:
-        device.synchronised(1)
-        want = float(np.float32(np.float32(-0.5) + np.float32(1.7580993)))
-        if device.result() != [want] * ELEMENTS:
-            raise RuntimeError(f"the two-phase call gave {device.result()}, not {want}")
+        device.check()
         runs: dict[str, Run] = {"emu": device.synchronised, "pipelined": device.pipelined, "array": face, "numpy": plain}
         if torch_call is not None:
             runs["torch"] = torch_call
@@ -124,15 +144,33 @@ def measure(effort: Effort, say: Say, c_rounds: int = 7) -> dict[str, Any]:
         times = summary(interleave(runs, brief))
     found: dict[str, Any] = {"elements": ELEMENTS, **times, "launches_per_s": round(1 / times["seconds"]["pipelined"]["median"])}
     for name, s in times["seconds"].items():
-        say(f"16 elements, {NAMES[name]}: {s['median'] * 1e6:.2f} us ({s['q1'] * 1e6:.2f} to {s['q3'] * 1e6:.2f})")
+        say(f"16 elements, {CALLS[name]}: {s['median'] * 1e6:.2f} us ({s['q1'] * 1e6:.2f} to {s['q3'] * 1e6:.2f})")
     found["c"] = c_abi(c_rounds, say) if c_rounds else "not asked for"
     return found
 
 
-NAMES = {
-    "emu": "two phases and a synchronisation, Python face", "pipelined": "two phases, Python face, one synchronisation at the end",
-    "array": "NumPy face", "numpy": "NumPy expression", "torch": "PyTorch out= call",
-}  # fmt: skip
+def calls(effort: Effort, say: Say, threads: tuple[int, ...], sizes: tuple[int, ...] = SIZES) -> list[dict[str, Any]]:
+    """What a caller sees, by length and threads: both phases and a synchronisation, the NumPy face with ``out``, PyTorch's out= call.
+
+    ``ratio[x]`` is PyTorch's time over the time of x.
+    """
+    found = []
+    for count in threads:
+        config.configure(threads=count)
+        pytorch.set_threads(count)
+        for n in sizes:
+            face, torch_call, _ = arrays(n)
+            with Device(n) as device:
+                device.check()
+                runs: dict[str, Run] = {"emu": device.synchronised, "array": face}
+                if torch_call is not None:
+                    runs["torch"] = torch_call
+                samples = interleave(runs, effort._replace(seconds=effort.seconds / 2), several=count > 1)
+            ratio = {x: summary(samples, x)["ratio"]["torch"] for x in ("emu", "array") if torch_call is not None}
+            seconds = summary(samples)["seconds"]
+            found.append({"elements": n, "threads": count, "seconds": seconds, "ratio": ratio})
+            say(f"one call of {n} elements, {count}T  us " + "  ".join(f"{k} {s['median'] * 1e6:.1f}" for k, s in seconds.items()))
+    return found
 
 
 def c_abi(rounds: int, say: Say) -> dict[str, Any] | str:
@@ -142,7 +180,7 @@ def c_abi(rounds: int, say: Say) -> dict[str, Any] | str:
     try:
         found = latency_c.measure(rounds)
     except Exception as error:  # no C++ compiler, say: everything else is worth having all the same
-        say(f"C ABI not measured: {error}")
-        return f"{type(error).__name__}: {error}".splitlines()[0]
+        say(f"C ABI not measured: {one_line(error)}")
+        return one_line(error)
     say("C ABI: " + ", ".join(f"{k} {v}" for k, v in found.items()))
     return found

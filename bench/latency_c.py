@@ -2,7 +2,7 @@
 
 A call is compared with PyTorch's out= call of the same arithmetic in this process, a whole program with ``import numba`` in a fresh
 interpreter; both sides are measured in turns. The operator documents' own programs take part where EMU_DOC_EXAMPLES names their
-directory. Needs a C++ compiler.
+directory. Needs cffi and a C++ compiler.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from bench import latency, pytorch
+from bench.usage import INSTALL, UsageError, one_place
 
 HERE = Path(__file__).resolve().parent
 #: Rounds of everything; the machine's slow minutes hit both sides of a ratio.
@@ -90,6 +92,8 @@ def _torch_ns() -> float | None:
 
 def measure(rounds: int = ROUNDS) -> dict[str, Any]:
     """Figures by name: ``*_us`` of one call, ``*_s`` of a start (medians), ``*_ratio`` (median of each round's ratio)."""
+    if find_spec("_cffi_backend") is None:
+        raise RuntimeError(f"needs cffi ({INSTALL})")
     with tempfile.TemporaryDirectory(prefix="aclnn-emu-bench-") as scratch:
         calls, whole, documents = _compile(Path(scratch))
         numba = [sys.executable, "-c", "import numba"]
@@ -121,5 +125,17 @@ def measure(rounds: int = ROUNDS) -> dict[str, Any]:
     return found
 
 
+def main() -> int:
+    """Measure and print; 1 and one line where that is not possible."""
+    try:
+        one_place()
+        found = measure()
+    except (RuntimeError, UsageError) as error:
+        print(f"python -m bench.latency_c: {error}", file=sys.stderr)
+        return 1
+    print(json.dumps(found, indent=2))
+    return 0
+
+
 if __name__ == "__main__":
-    print(json.dumps(measure(), indent=2))
+    sys.exit(main())

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 import time
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from emu import __version__
+
 PACKAGES = ("numpy", "numba", "llvmlite", "ml_dtypes", "torch")
+#: Variables that libraries here read when they start.
+VARIABLES = (
+    "ATEN_", "EMU_", "GLIBC_", "GOMP_", "KMP_", "LD_PRELOAD", "MALLOC_", "MKL_", "NUMBA_", "OMP_", "OPENBLAS_", "PYTORCH_", "THP_", "TORCH_"
+)  # fmt: skip
+#: Those that change no ratio.
+HARMLESS = ("EMU_CACHE_DIR", "EMU_DOC_EXAMPLES")
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def _read(path: str) -> str:
@@ -24,6 +35,28 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
+
+
+def environment() -> dict[str, str]:
+    """The variables that are set and their values, paths left out."""
+    return {n: "(a path)" if "/" in v else v for n, v in sorted(os.environ.items()) if n.startswith(VARIABLES)}
+
+
+def warnings(result: dict[str, Any]) -> list[str]:
+    """Variables that change ratios, in a sentence."""
+    found = result["machine"].get("environment", {})
+    some = [f"{n}={v}" for n, v in found.items() if n not in HARMLESS and (n, v) != ("THP_MEM_ALLOC_ENABLE", "1")]
+    return [f"these variables were set and may change ratios: {', '.join(some)}"] if some else []
+
+
+def emulator() -> dict[str, Any]:
+    """Version of the emulator, and in a checkout its commit, with "+changes" where files differ from it."""
+    found = {"version": __version__}
+    if (ROOT / ".git").exists():
+        line = ["git", "-C", str(ROOT), "describe", "--always", "--exclude=*", "--dirty=+changes"]
+        with suppress(OSError, subprocess.CalledProcessError):
+            found["commit"] = subprocess.run(line, check=True, capture_output=True, text=True).stdout.strip()
+    return found
 
 
 def describe() -> dict[str, Any]:
@@ -50,4 +83,5 @@ def describe() -> dict[str, Any]:
         "kernel": platform.release(),
         "python": platform.python_version(),
         "packages": {p: _version(p) for p in PACKAGES},
+        "environment": environment(),
     }

@@ -129,6 +129,17 @@ def measure(quick: bool, say: Say, elements: int = 64 * MI, cases: tuple[tuple[s
     return found
 
 
+def main(argv: list[str]) -> int:
+    """The measured process."""
+    try:
+        operator, dtype, dim, elements, threads = argv
+        numbers = int(dim), int(elements), int(threads)
+    except ValueError:
+        print("usage: python -m bench.memory OPERATOR DTYPE DIM ELEMENTS THREADS (DIM -1: none)", file=sys.stderr)
+        return 2
+    print(json.dumps(child(operator, dtype, None if numbers[0] == -1 else numbers[0], *numbers[1:])))
+    return 0
+
+
 if __name__ == "__main__":
-    _operator, _dtype, _dim, _elements, _threads = sys.argv[1:]
-    print(json.dumps(child(_operator, _dtype, None if _dim == "-1" else int(_dim), int(_elements), int(_threads))))
+    sys.exit(main(sys.argv[1:]))

@@ -21,12 +21,16 @@ _FIRST = (
     "import numpy as np; from emu import ops; x = np.full(16, -0.5, np.float32); r = ops.selu_backward(x, x); "
     "assert abs(r[0] + 0.62905) < 1e-4, r"
 )
+#: Without the hooks of site-packages, as an editable install has: they load modules that the statement then finds.
+_NO_SITE = f"import sys; sys.path += {sys.path!r}; " + _CLOCK
 #: Name -> arguments of the interpreter. Those of COLD start with an empty kernel cache; a script prints its own seconds.
 COMMANDS: dict[str, list[str]] = {
     "bare": ["-c", _CLOCK.format("pass")],
     "import numpy": ["-c", _CLOCK.format("import numpy")],
     "import numba": ["-c", _CLOCK.format("import numba")],
     "import emu": ["-c", _CLOCK.format("import emu")],
+    "import numpy, without site": ["-S", "-c", _NO_SITE.format("import numpy")],
+    "import emu, without site": ["-S", "-c", _NO_SITE.format("import emu")],
     "first result, warm cache": ["-c", _CLOCK.format(_FIRST)],
     "first result, cold cache": ["-c", _CLOCK.format(_FIRST)],
     "emu demo, warm cache": ["-m", "emu", "demo"],
@@ -43,7 +47,7 @@ def once(name: str, cache: str) -> tuple[float, float | None]:
     wall = time.perf_counter() - start
     if done.returncode:
         raise RuntimeError(f"{name} failed: {done.stderr[-2000:]}")
-    return wall, float(done.stdout) if COMMANDS[name][0] == "-c" else None
+    return wall, float(done.stdout) if "-c" in COMMANDS[name] else None
 
 
 def measure(rounds: int, cold_rounds: int, say: Say, names: tuple[str, ...] = tuple(COMMANDS)) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyperf  # type: ignore[import-untyped]
@@ -16,18 +17,11 @@ def name(cell: Cell, competitor: str) -> str:
     return " ".join(parts)
 
 
-class Suite:
-    """Collects the samples of each cell: seconds per call, as timed in turns."""
-
-    def __init__(self) -> None:
-        self._benchmarks: list[pyperf.Benchmark] = []
-
-    def keep(self, cell: Cell, samples: dict[str, Samples]) -> None:
-        """All competitors of a cell."""
+def write(kept: Iterable[tuple[Cell, dict[str, Samples]]], path: Path) -> None:
+    """Replace the file: the samples of each cell, seconds per call, as timed in turns."""
+    benchmarks = []
+    for cell, samples in kept:
         for competitor, taken in samples.items():
             about = {"name": name(cell, competitor), "loops": taken.calls, "unit": "second"}
-            self._benchmarks.append(pyperf.Benchmark([pyperf.Run(taken.taken(), metadata=about, collect_metadata=False)]))
-
-    def write(self, path: Path) -> None:
-        """Replace the file."""
-        pyperf.BenchmarkSuite(self._benchmarks).dump(str(path), replace=True)
+            benchmarks.append(pyperf.Benchmark([pyperf.Run(taken.taken(), metadata=about, collect_metadata=False)]))
+    pyperf.BenchmarkSuite(benchmarks).dump(str(path), replace=True)

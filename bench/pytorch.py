@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.arena import huge_share
 from bench.work import Work
 
 Run = Callable[[int], None]
@@ -59,6 +60,21 @@ def set_threads(threads: int) -> None:
     """Threads of one operator."""
     if module() is not None:
         module().set_num_threads(threads)
+
+
+def describe(threads: Iterable[int]) -> dict[str, Any] | None:
+    """What PyTorch says of itself: the vectors it uses, how many threads it took where so many were asked for, and how much of a tensor
+    that it allocates, as its temporaries are, lies on 2 MiB pages; None without it."""
+    torch = module()
+    if torch is None:
+        return None
+    took = {}
+    for count in threads:
+        set_threads(count)
+        took[str(count)] = int(torch.get_num_threads())
+    own = torch.empty(16 << 20, dtype=torch.uint8).fill_(1)
+    share = huge_share(own.data_ptr(), own.numel())
+    return {"cpu_capability": torch.backends.cpu.get_cpu_capability(), "threads": took, "huge_share": share}
 
 
 def as_tensor(array: NDArray[Any]) -> Any:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable
-from itertools import groupby
 from typing import Any, NamedTuple
 
 from bench import cells as plans
@@ -16,14 +16,13 @@ from bench.competitors import CALLS_IN_A_ROW, competitors
 from bench.limit import tune
 from bench.text import line
 from bench.timing import Effort, Samples, interleave, summary
-from bench.work import SOC, bytes_needed, make
+from bench.usage import FORMAT, one_line
+from bench.work import SOC, WrongResultError, bytes_needed, make
 from emu import config
 
 Say = Callable[[str], None]
-#: Is given every cell with its samples.
-Keep = Callable[[Cell, dict[str, Samples]], None]
-#: Changes when the shape of the JSON does.
-FORMAT = 1
+#: Every cell with its samples.
+Kept = list[tuple[Cell, dict[str, Samples]]]
 
 
 class Settings(NamedTuple):
@@ -47,21 +46,16 @@ def settings(name: str) -> Settings:
     return Settings("tiny", plans.tiny(threads), effort, (1, 1), others=False)
 
 
-def measure_cells(cells: Iterable[Cell], effort: Effort, arena: Arena, say: Say, keep: Keep | None = None) -> list[dict[str, Any]]:
+def measure_cells(cells: Iterable[Cell], effort: Effort, arena: Arena, say: Say, records: list[dict[str, Any]], kept: Kept) -> None:
     """Check and time each cell; neighbours that share tensors are filled once. Raises WrongResultError."""
-    records = []
-    for _, group in groupby(cells, key=lambda c: c.data):
-        for cell in group:
-            set_threads(cell.threads)
-            work = make(cell, arena)
-            runs = competitors(work)
-            calls = CALLS_IN_A_ROW if cell.path == "native" else None
-            times = interleave(runs, effort, calls=calls, several=cell.threads > 1)
-            if keep is not None:
-                keep(cell, times)
-            records.append({**record(cell, summary(times)), "load": os.getloadavg()[0]})
-            say(line(records[-1]))
-    return records
+    for cell in cells:
+        set_threads(cell.threads)
+        runs = competitors(make(cell, arena))
+        calls = CALLS_IN_A_ROW if cell.path == "native" else None
+        times = interleave(runs, effort, calls=calls, several=cell.threads > 1)
+        kept.append((cell, times))
+        records.append({**record(cell, summary(times)), "load": os.getloadavg()[0]})
+        say(line(records[-1]))
 
 
 def set_threads(threads: int) -> None:
@@ -77,26 +71,53 @@ def record(cell: Cell, times: dict[str, Any]) -> dict[str, Any]:
     return {**cell._asdict(), "shape": list(cell.shape), **about, **times}
 
 
-def measure(what: Settings, say: Say, keep: Keep | None = None) -> dict[str, Any]:
-    """Everything. Needs the kernels' cache writable for the process times to mean what they say."""
+def measure(what: Settings, say: Say, result: dict[str, Any], kept: Kept) -> None:
+    """Everything, into ``result`` and ``kept`` as soon as it is known. A question besides the cells that fails is noted there and costs
+    no other. Needs the kernels' cache writable for the process times to mean what they say."""
     began = time.perf_counter()
     arena = Arena(max(map(bytes_needed, [*what.cells, *(scaling.all_cells(what.name == "quick") if what.others else [])])))
     config.configure(soc=SOC, numerics="device")
-    result: dict[str, Any] = {"format": FORMAT, "amount": what.name, "machine": machine.describe(), "load": {"before": os.getloadavg()[0]}}
-    if what.name != "tiny":
-        result["limit_ahead"] = tune(arena)
-    say(f"{len(what.cells)} cells; medians; ratio = time of the other / time of the emulator, median over rounds")
-    result["cells"] = measure_cells(what.cells, what.effort, arena, say, keep)
-    result["huge_share"] = arena.huge_share()
-    if what.others:
-        from bench import latency, memory, processes
+    load = {"before": os.getloadavg()[0]}
+    result |= {"format": FORMAT, "amount": what.name, "emulator": machine.emulator(), "machine": machine.describe(), "load": load}
+    for warning in machine.warnings(result):
+        print(f"python -m bench: {warning}", file=sys.stderr)
+    try:
+        if what.name != "tiny":
+            result["limit_ahead"] = tune(arena)
+        say(f"{len(what.cells)} cells; medians; ratio = time of the other / time of the emulator, median over rounds")
+        result["cells"] = []
+        measure_cells(what.cells, what.effort, arena, say, result["cells"], kept)
+        result["huge_share"] = arena.huge_share()
+        result["pytorch"] = pytorch.describe(sorted({c.threads for c in what.cells}))
+        if what.others:
+            _others(what, arena, say, result)
+    finally:
+        load["after"] = os.getloadavg()[0]
+        result["duration_s"] = round(time.perf_counter() - began, 1)
 
-        result["lengths"] = scaling.lengths(what.effort, arena, say)
-        result["scaling"] = scaling.threads(what.name == "quick", arena, say)
+
+def _others(what: Settings, arena: Arena, say: Say, result: dict[str, Any]) -> None:
+    from bench import latency, memory, processes
+
+    quick = what.name == "quick"
+
+    def one_call() -> dict[str, Any]:
         set_threads(max(c.threads for c in what.cells))
-        result["latency"] = latency.measure(what.effort, say, 3 if what.name == "quick" else 7)
-        result["processes"] = processes.measure(*what.processes, say)
-        result["memory"] = memory.measure(what.name == "quick", say)
-    result["load"]["after"] = os.getloadavg()[0]
-    result["duration_s"] = round(time.perf_counter() - began, 1)
-    return result
+        return latency.measure(what.effort, say, 3 if quick else 7)
+
+    questions: dict[str, Callable[[], Any]] = {
+        "calls": lambda: latency.calls(what.effort, say, plans.thread_counts(len(os.sched_getaffinity(0)))),
+        "lengths": lambda: scaling.lengths(what.effort, arena, say),
+        "scaling": lambda: scaling.threads(quick, arena, say),
+        "latency": one_call,
+        "processes": lambda: processes.measure(*what.processes, say),
+        "memory": lambda: memory.measure(quick, say),
+    }
+    for name, ask in questions.items():
+        try:
+            result[name] = ask()
+        except WrongResultError:
+            raise
+        except Exception as error:
+            result.setdefault("failed", {})[name] = one_line(error)
+            print(f"python -m bench: {name} not measured: {one_line(error)}", file=sys.stderr)

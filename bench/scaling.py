@@ -89,7 +89,7 @@ def _scale(cell: Cell, idle: float, rounds: int, arena: Arena) -> dict[str, Any]
                 start = time.perf_counter_ns()
                 run(1)
                 times[name][t].append((time.perf_counter_ns() - start) * 1e-9)
-    speedup = {name: spread([a / b for a, b in zip(v[1], v[2], strict=True)]) for name, v in times.items()}
+    speedup = {name: spread([a / b for a, b in zip(v[1], v[2], strict=True)], "worst") for name, v in times.items()}
     seconds = {name: {str(t): spread(v[t]) for t in v} for name, v in times.items()}
     about = {"label": cell.label, "operator": cell.operator, "dtype": cell.dtype, "elements": cell.elements}
     return {**about, "idle_s": idle, "seconds": seconds, "speedup": speedup}

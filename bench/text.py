@@ -5,6 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 SPECIAL = ("contiguous", "normal", "launch")
+#: The calls of the latency table.
+CALLS = {
+    "emu": "two phases and a synchronisation, Python face", "pipelined": "two phases, Python face, one synchronisation at the end",
+    "array": "NumPy face", "numpy": "NumPy expression", "torch": "PyTorch out= call",
+}  # fmt: skip
 
 
 def size(n: int) -> str:
@@ -25,9 +30,16 @@ def special(r: dict[str, Any]) -> list[str]:
     return [x for x in (r["layout"], r["values"], r["path"]) if x not in SPECIAL]
 
 
+def name(r: dict[str, Any]) -> str:
+    """A cell, or a line of the table by length."""
+    if "label" not in r:
+        return f"SeluBackward FLOAT by length, {size(r['elements'])}, {r['threads']}T"
+    return ", ".join([r["label"], r["dtype"], size(r["elements"]), f"{r['threads']}T", *special(r)])
+
+
 def line(r: dict[str, Any]) -> str:
     """A record in one line: G elements per second of everyone, GB/s of the emulator, ratios."""
-    speed = "  ".join(f"{name} {r['elements'] / s['median'] / 1e9:6.3f}" for name, s in r["seconds"].items())
-    ratio = "  ".join(f"{x['median']:5.2f} x {name}" for name, x in r["ratio"].items())
+    speed = "  ".join(f"{who} {r['elements'] / s['median'] / 1e9:6.3f}" for who, s in r["seconds"].items())
+    ratio = "  ".join(f"{x['median']:5.2f} x {who}" for who, x in r["ratio"].items())
     head = f"{r['label']:30s} {r['dtype']:8s} {size(r['elements']):>6s} {r['threads']}T {' '.join(special(r)):15s}"
     return f"{head} | G/s {speed} | {r['bytes'] / r['seconds']['emu']['median'] / 1e9:5.1f} GB/s | {ratio}"

@@ -20,8 +20,8 @@ _FEATURES = {
 
 #: Optional packages: name, a module that is quick to import, what for, the extra that brings it.
 _OPTIONAL = (
-    ("cffi", "_cffi_backend", "for C and C++ programs", "sdk"),
-    ("gmpy2", "gmpy2", "for emu verify and emu study", "study"),
+    ("cffi", "_cffi_backend", "for C and C++ programs and python -m bench", "sdk"),
+    ("gmpy2", "gmpy2", "for emu verify, emu study and python -m bench", "study"),
     ("matplotlib", "matplotlib", "for plots", "study"),
     ("dask", "dask", "for --scheduler of emu verify", "dask"),
 )

@@ -1,17 +1,20 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pyperf
 import pytest
 
+import emu
 from bench import __main__ as command
-from bench import cells, latency, memory, processes, pytorch, report, run, scaling
+from bench import cells, hampered, latency, memory, processes, prose, pytorch, report, run, scaling, usage
 from bench import work as works
 from bench.arena import Arena
-from bench.cells import Cell
+from bench.cells import KI, MI, Cell
 from bench.timing import Effort, Samples, summary
 from emu import config
 
@@ -43,7 +46,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_json_has_every_cell_with_every_figure(written: Path):
     result = json.loads((written / "r.json").read_text(encoding="utf-8"))
-    assert result["format"] == run.FORMAT
+    assert result["format"] == usage.FORMAT
     assert result["amount"] == "tiny"
     assert {"date", "cpu", "cpus", "caches", "python", "packages", "kernel"} <= set(result["machine"])
     threads = cells.thread_counts(result["machine"]["cpus"])
@@ -69,16 +72,40 @@ def test_pyperf_file_has_the_samples_of_every_cell(written: Path):
 
 
 def test_pyperf_needs_a_measurement(written: Path, capsys: pytest.CaptureFixture[str]):
-    with pytest.raises(SystemExit) as stopped:
-        command.main(["--report", str(written / "r.json"), "--pyperf", "x.json"])
-    assert stopped.value.code == 2
+    assert command.main(["--report", str(written / "r.json"), "--pyperf", "x.json"]) == 2
     assert "measure" in capsys.readouterr().err
+
+
+def test_the_run_says_what_it_was(written: Path):
+    result = json.loads((written / "r.json").read_text(encoding="utf-8"))
+    assert result["command"] == "python -m bench --tiny --remark 'A remark.' --json r.json --pyperf p.json --page r.md --plot r.png"
+    assert result["emulator"]["version"] == emu.__version__
+    assert result["load"]["after"] >= 0
+    page = (written / "r.md").read_text(encoding="utf-8")
+    assert f"Measured by `{result['command']}`" in page
+    assert f"aclnn-emu {emu.__version__}" in page
+    torch = pytorch.module()
+    if torch is not None:
+        assert result["pytorch"]["cpu_capability"] == torch.backends.cpu.get_cpu_capability()
+        assert result["pytorch"]["threads"]["1"] == 1
 
 
 def test_page_and_plot(written: Path):
     page = (written / "r.md").read_text(encoding="utf-8")
     assert page.startswith("# Performance\n")
-    for text in ("**A remark.**", "## Targets", "## Strided inputs", "## INT8", "(r.png)", "This is a tiny run"):
+    for text in (
+        "**A remark.**",
+        "## Targets",
+        "## Strided inputs",
+        "## INT8",
+        "(r.png)",
+        "This is a tiny run",
+        "emulator, G/s",
+        "emulator, GB/s",
+        "rounds",
+        "## The JSON file",
+        "no caller sees",
+    ):
         assert text in page
     assert "nan" not in page
     assert (written / "r.png").read_bytes().startswith(b"\x89PNG")
@@ -122,20 +149,32 @@ def test_wrong_usage(argv: list[str], capsys: pytest.CaptureFixture[str]):
 
 def result_without(what: str) -> dict[str, Any]:
     packages = {"torch": None if what == "torch" else "2.13.0"}
-    machine = {"packages": packages, "cpus": 1 if what == "cpus" else 2}
+    environment = {"OMP_NUM_THREADS": "1"} if what == "variables" else {"THP_MEM_ALLOC_ENABLE": "1", "EMU_CACHE_DIR": "(a path)"}
+    machine = {"packages": packages, "cpus": 1 if what == "cpus" else 2, "environment": environment}
     share = 0.25 if what == "pages" else 1.0
-    c = "RuntimeError: no compiler" if what == "c" else {"pipelined_us": 10.0}
-    return {"machine": machine, "amount": "full", "huge_share": share, "latency": {"c": c}}
+    c = "no compiler." if what == "c" else {"pipelined_us": 10.0}
+    torch = {"threads": {"1": 1, "2": 1 if what == "threads" else 2}}
+    failed = {"failed": {"memory": "not permitted"}} if what == "part" else {}
+    return {"machine": machine, "amount": "full", "huge_share": share, "latency": {"c": c}, "pytorch": torch, **failed}
 
 
 @pytest.mark.parametrize(
     ("what", "says"),
-    [("torch", "PyTorch is not installed"), ("cpus", "One CPU"), ("pages", "25%"), ("c", "no compiler"), ("nothing", None)],
+    [
+        ("torch", "PyTorch is not installed"),
+        ("cpus", "One CPU"),
+        ("pages", "25%"),
+        ("c", "was not measured: no compiler."),
+        ("nothing", None),
+        ("variables", "OMP_NUM_THREADS=1"),
+        ("threads", "PyTorch used 1 threads where 2"),
+        ("part", "memory: not permitted."),
+    ],
 )
 def test_the_run_says_what_is_missing(what: str, says: str | None):
-    found = report.missing(result_without(what))
+    found = prose.missing(result_without(what))
     assert len(found) == (0 if says is None else 1)
-    assert says is None or says in found[0]
+    assert says is None or (says in found[0] and not found[0].endswith(".."))
 
 
 def test_the_run_says_where_a_second_thread_made_pytorch_slower():
@@ -144,10 +183,21 @@ def test_the_run_says_where_a_second_thread_made_pytorch_slower():
         return run.record(Cell("SeluBackward", dtype, (N,), None, threads), times)
 
     quiet = [cell("FLOAT", 1, 2.0), cell("FLOAT", 2, 1.0), cell("BF16", 1, 2.0)]
-    assert report.hampered({"cells": quiet}) == []
-    (sentence,) = report.hampered({"cells": [*quiet, cell("BF16", 2, 600.0)]})
-    assert "SeluBackward, BF16, 4 Ki (300 times the time)" in sentence
+    assert hampered.sentences({"cells": quiet}) == []
+    assert hampered.sentences({"cells": [*quiet, cell("BF16", 2, 2.1)]}) == []
+    (sentence,) = hampered.sentences({"cells": [*quiet, cell("BF16", 2, 600.0)]})
+    assert "SeluBackward, BF16, 4 Ki, 2T (300.00 times the time)" in sentence
     assert "FLOAT" not in sentence
+    (sentence,) = hampered.sentences({"cells": [cell("BF16", 2, 600.0)]})
+    assert "cannot be judged" in sentence
+    assert "SeluBackward, BF16" in sentence
+
+
+def test_the_table_by_length_is_judged_too():
+    lengths = [{"elements": n, "threads": t, "seconds": {"torch": {"median": s}}} for n, t, s in ((KI, 1, 1.0), (KI, 2, 2.0), (MI, 1, 3.0))]
+    (sentence,) = hampered.sentences({"lengths": lengths})
+    assert "by length, 1 Ki, 2T (2.00 times the time)" in sentence
+    assert "Mi" not in sentence
 
 
 def test_scaling_and_lengths():
@@ -183,11 +233,45 @@ def test_latency():
     assert ("torch" in found["seconds"]) == (pytorch.module() is not None)
     assert found["launches_per_s"] > 0
     assert found["c"] == "not asked for"
+    assert "µs" in "\n".join(report._latency({**found, "c": {"pipelined_us": 9.0, "pipelined_ratio": 3.0, "torch_us": 3.0}}))
     assert "Latency" in "\n".join(report._latency(found))
 
 
+def test_what_a_caller_sees():
+    found = latency.calls(BRIEF, silent, (1,), sizes=(16, N))
+    assert [(r["elements"], r["threads"]) for r in found] == [(16, 1), (N, 1)]
+    for r in found:
+        assert {"emu", "array"} <= set(r["seconds"])
+        assert set(r["ratio"]) == (set() if pytorch.module() is None else {"emu", "array"})
+    result = {"cells": [], "calls": found}
+    text = "\n".join(report._others(result))
+    assert "## What a caller sees" in text
+    assert "| 4 Ki, 1T |" in text
+
+
+def test_the_ratio_of_a_call_is_pytorch_over_the_emulator(monkeypatch: pytest.MonkeyPatch):
+    times = {"emu": Samples([4.0, 4.0], 1), "array": Samples([1.0, 1.0], 1), "torch": Samples([2.0, 2.0], 1)}
+    monkeypatch.setattr(latency, "interleave", lambda *_, **__: times)
+    monkeypatch.setattr(latency, "arrays", lambda n: (None, object(), None))
+    (r,) = latency.calls(BRIEF, silent, (1,), sizes=(16,))
+    assert r["ratio"]["emu"]["median"] == 0.5
+    assert r["ratio"]["array"]["median"] == 2.0
+
+
+def test_imports_are_measured_without_what_hooks_load(tmp_path: Path):
+    code = "import sys; print(len(sys.modules))"
+    arguments = processes.COMMANDS["import numpy, without site"]
+    assert arguments[0] == "-S"
+    counts = [
+        int(subprocess.run([sys.executable, *f, "-c", code], capture_output=True, text=True, check=True).stdout) for f in ([], ["-S"])
+    ]
+    assert counts[1] <= counts[0]
+
+
 def test_processes_and_memory():
-    found = processes.measure(1, 1, silent, names=("bare", "first result, warm cache"))
+    found = processes.measure(
+        1, 1, silent, names=("bare", "first result, warm cache", "import emu, without site", "import numpy, without site")
+    )
     for p in found.values():
         assert 0 < p["inside"]["median"] < p["wall"]["median"]
     (r,) = memory.measure(False, silent, elements=1 << 20, cases=(("SoftmaxBackward", "FLOAT", 0),))
@@ -195,3 +279,9 @@ def test_processes_and_memory():
     assert 0 < r["baseline"] < r["peak"]
     assert r["extra"] == r["peak"] - r["baseline"] - r["tensors"]
     assert r["compiled"] == 0
+
+
+@pytest.mark.parametrize("argv", [[], ["SeluBackward"], ["SeluBackward", "FLOAT", "x", "16", "1"]])
+def test_memory_says_what_it_takes(argv: list[str], capsys: pytest.CaptureFixture[str]):
+    assert memory.main(argv) == 2
+    assert "usage: python -m bench.memory" in capsys.readouterr().err

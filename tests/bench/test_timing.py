@@ -47,7 +47,7 @@ def test_each_is_warmed_by_its_own_calls():
 def test_ratios_are_paired_by_round():
     samples = {"emu": Samples([1.0, 2.0, 4.0], 1), "torch": Samples([2.0, 4.0, 8.0], 1), "numpy": Samples([10.0, None, None], 1)}
     found = summary(samples)
-    assert found["ratio"]["torch"] == {"median": 2.0, "q1": 2.0, "q3": 2.0, "best": 2.0}
+    assert found["ratio"]["torch"] == {"median": 2.0, "q1": 2.0, "q3": 2.0, "worst": 2.0}
     assert found["ratio"]["numpy"]["median"] == 10.0
     assert "emu" not in found["ratio"]
     assert found["seconds"]["emu"]["median"] == 2.0
