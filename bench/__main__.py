@@ -30,7 +30,7 @@ class Outputs:
 
     def _report(self, name: str, error: Exception) -> None:
         self.failed = True
-        print(f"python -m bench: {name}: {usage.one_line(error)}", file=sys.stderr)
+        usage.complain(f"{name}: {usage.one_line(error)}")
 
     def say(self, text: str) -> None:
         """Print at once. When nobody reads any more or the disk is full, the rest goes nowhere and the run goes on."""
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         result = usage.check(options)
     except usage.UsageError as error:
-        print(f"python -m bench: {error}", file=sys.stderr)
+        usage.complain(str(error))
         return 2
     outputs = Outputs()
     kept: list[tuple[Any, Any]] = []
@@ -61,26 +61,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             run.measure(run.settings(usage.amount(options)), outputs.say, result, kept)
         except WrongResultError as error:
-            print(f"wrong result, so the run ends without a figure: {error}", file=sys.stderr)
+            usage.complain(f"wrong result, so the run ends without a figure: {error}")
             return 1
         except KeyboardInterrupt:
-            return _interrupted(options, result, outputs, kept)
+            _interrupted(options, result, outputs, kept)
+            return INTERRUPTED
+        except Exception:
+            _interrupted(options, result, outputs, kept)
+            raise
     if options.remark:
         result["remark"] = options.remark
     _write(options, result, outputs, kept)
     return int(outputs.failed or bool(result.get("failed")))
 
 
-def _interrupted(options: argparse.Namespace, result: dict[str, Any], outputs: Outputs, kept: list[tuple[Any, Any]]) -> int:
+def _interrupted(options: argparse.Namespace, result: dict[str, Any], outputs: Outputs, kept: list[tuple[Any, Any]]) -> None:
     """What was finished is kept, but not as the page of a full run."""
     result["interrupted"] = True
     cells = len(result.get("cells", []))
-    print(f"python -m bench: interrupted after {cells} cells" + (", which are kept" if cells else ""), file=sys.stderr)
+    usage.complain(f"interrupted after {cells} cells" + (", which are kept in the files that were named" if cells else ""))
     if options.page is not None and options.page.resolve() == usage.PAGE:
         options.page = None
     if cells:
         _write(options, result, outputs, kept, text=False)
-    return INTERRUPTED
 
 
 def _write(options: argparse.Namespace, result: dict[str, Any], outputs: Outputs, kept: list[tuple[Any, Any]], text: bool = True) -> None:

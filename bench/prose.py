@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bench.cells import BACKWARD, MI
+from bench.hampered import marked
 from bench.machine import warnings
 from bench.targets import Target, mean, targets
 from bench.text import special
@@ -13,9 +14,10 @@ from bench.text import special
 Record = dict[str, Any]
 
 SMALL = """
-Ratios of small sizes are those of PyTorch's whole call from Python to the launch or the compiled function alone, and no caller sees them:
-the emulator's two phases are not in them. "What a caller sees" has both sides from Python to the result.
+Ratios of small sizes compare the launch or the compiled function alone with PyTorch's whole call, dispatch included. No caller sees them:
+the emulator's two phases are not in them.
 """
+BESIDE = '"What a caller sees" has both sides from Python to the result.'
 
 METHOD = """
 How it is measured: all competitors of a cell take turns in one process, the order turned round by round, each warmed by its own calls
@@ -139,13 +141,15 @@ def tally(all_targets: list[Target]) -> str:
 def large(result: Record) -> str | None:
     """The mean ratios of large contiguous tensors, one sentence; None where an operator was not measured."""
     found = []
+    slow = marked(result["cells"])
     for op in (*BACKWARD, "SoftmaxBackward"):
         some = (r for r in result["cells"] if r["operator"] == op and r["elements"] >= 16 * MI and "torch" in r["ratio"])
-        value = mean(r["ratio"]["torch"]["median"] for r in some if not special(r) and r["dtype"] != "INT8")
+        value = mean(r["ratio"]["torch"]["median"] for r in some if not special(r) and id(r) not in slow)
         if value is None:
             return None
         found.append(f"{op} {value:.1f}")
-    return f"At 16 Mi elements and more, PyTorch's time over the emulator's is on average {', '.join(found[:-1])} and {found[-1]}."
+    cells = "on average over the cells of 16 Mi elements and more without the disturbed ones"
+    return f"PyTorch's time over the emulator's, {cells}: {', '.join(found)}."
 
 
 def small(result: Record) -> str | None:
@@ -194,6 +198,8 @@ def machine(result: Record) -> Iterator[str]:
     yield from missing(result)
 
 
-def native_note(records: list[Record]) -> list[str]:
+def native_note(result: Record, records: list[Record]) -> list[str]:
     """The warning beside a table that has small cells."""
-    return lines(SMALL) if any(r["elements"] <= MI for r in records) else []
+    if not any(r["elements"] <= MI for r in records):
+        return []
+    return lines(SMALL + (BESIDE if "calls" in result else ""))

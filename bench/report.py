@@ -33,13 +33,8 @@ def text(result: Record) -> str:
     all_targets = targets(result)
     out = ["", "targets (ratio > 1: the emulator is faster; T: threads; ?: PyTorch or the limit was hampered)"]
     out += [f"  {t.verdict:18s} {goal(t):10s} {t.cell}: {values(t)}" for t in all_targets]
-    out += [
-        f"  {prose.tally(all_targets)}",
-        *prose.lines(prose.SMALL)[:-1],
-        *prose.missing(result),
-        *hampered.sentences(result),
-        prose.took(result),
-    ]
+    out += [f"  {prose.tally(all_targets)}", *prose.native_note(result, result["cells"])[:-1]]
+    out += [*prose.missing(result), *hampered.sentences(result), prose.took(result)]
     return "\n".join(out)
 
 
@@ -116,7 +111,7 @@ def page_lines(result: Record, path: Path, plot: Path | None) -> Iterator[str]:
     if result.get("remark"):
         yield from (f"**{result['remark']}**", "")
     yield from (*prose.machine(result), "")
-    yield from (*prose.method(result), *prose.lines(prose.SMALL))
+    yield from (*prose.method(result), *prose.native_note(result, result["cells"]))
     if plot is not None:
         yield from (f"![Speed by length, and ratios to PyTorch by cell]({link(plot)})", "")
     yield from _targets(targets(result))
@@ -125,7 +120,7 @@ def page_lines(result: Record, path: Path, plot: Path | None) -> Iterator[str]:
     for title, wanted in SECTIONS:
         some = [r for r in result["cells"] if wanted(r)]
         if some:
-            yield from (f"## {title}", "", *prose.native_note(some))
+            yield from (f"## {title}", "", *prose.native_note(result, some))
             yield from table(CELL_HEAD, map(cell_row, some))
     yield from _others(result)
     yield from prose.lines(prose.FIELDS)
@@ -152,7 +147,7 @@ def _others(result: Record) -> Iterator[str]:
         yield from ("## What a caller sees: SeluBackward FLOAT, one call", "")
         yield from (*table(CALL_HEAD, map(_call_row, result["calls"])), *prose.lines(prose.CALLS))
     if "lengths" in result:
-        yield from ("## SeluBackward FLOAT by length", "", *prose.native_note(result["lengths"]))
+        yield from ("## SeluBackward FLOAT by length", "", *prose.native_note(result, result["lengths"]))
         yield from table(LENGTH_HEAD, map(_length_row, result["lengths"]))
     if result.get("scaling"):
         yield from _scaling(result["scaling"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ from bench.competitors import CALLS_IN_A_ROW, competitors
 from bench.limit import tune
 from bench.text import line
 from bench.timing import Effort, Samples, interleave, summary
-from bench.usage import FORMAT, one_line
+from bench.usage import FORMAT, complain, one_line
 from bench.work import SOC, WrongResultError, bytes_needed, make
 from emu import config
 
@@ -80,7 +79,7 @@ def measure(what: Settings, say: Say, result: dict[str, Any], kept: Kept) -> Non
     load = {"before": os.getloadavg()[0]}
     result |= {"format": FORMAT, "amount": what.name, "emulator": machine.emulator(), "machine": machine.describe(), "load": load}
     for warning in machine.warnings(result):
-        print(f"python -m bench: {warning}", file=sys.stderr)
+        complain(warning)
     try:
         if what.name != "tiny":
             result["limit_ahead"] = tune(arena)
@@ -120,4 +119,4 @@ def _others(what: Settings, arena: Arena, say: Say, result: dict[str, Any]) -> N
             raise
         except Exception as error:
             result.setdefault("failed", {})[name] = one_line(error)
-            print(f"python -m bench: {name} not measured: {one_line(error)}", file=sys.stderr)
+            complain(f"{name} not measured: {one_line(error)}")

@@ -6,7 +6,9 @@ import argparse
 import json
 import os
 import shlex
+import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -153,6 +155,12 @@ def load(path: Path) -> dict[str, Any]:
     if result["format"] != FORMAT:
         raise UsageError(f"--report {path}: its format is {result['format']}, and this version reads {FORMAT}: measure again")
     return result
+
+
+def complain(text: str) -> None:
+    """One line on stderr; where nobody reads it, the run goes on all the same."""
+    with suppress(OSError):
+        print(f"python -m bench: {text}", file=sys.stderr, flush=True)
 
 
 def one_line(error: BaseException) -> str:

@@ -104,7 +104,7 @@ def test_page_and_plot(written: Path):
         "emulator, GB/s",
         "rounds",
         "## The JSON file",
-        "no caller sees",
+        "No caller sees",
     ):
         assert text in page
     assert "nan" not in page

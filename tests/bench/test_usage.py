@@ -143,16 +143,18 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
 
 
 @pytest.mark.parametrize("full", [False, True])
-def test_nobody_reads_standard_output(full: bool, tmp_path: Path):
+@pytest.mark.parametrize("both", [False, True])
+def test_nobody_reads_standard_output(full: bool, both: bool, tmp_path: Path):
     path = tmp_path / "x.json"
     line = [sys.executable, "-m", "bench", "--report", str(FIGURES), "--json", str(path), "--page", str(tmp_path / "x.md")]
     read, write = os.pipe()
     os.close(read)
     with open("/dev/full", "w") if full else os.fdopen(write, "w") as out:
-        done = subprocess.run(line, cwd=ROOT, stdout=out, stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(line, cwd=ROOT, stdout=out, stderr=out if both else subprocess.PIPE, text=True, check=False)
     assert done.returncode == 1
-    (said,) = done.stderr.splitlines()
-    assert "standard output" in said
+    if not both:
+        (said,) = done.stderr.splitlines()
+        assert "standard output" in said
     assert json.loads(path.read_text(encoding="utf-8")) == json.loads(FIGURES.read_text(encoding="utf-8"))
     assert (tmp_path / "x.md").exists()
 
@@ -177,6 +179,18 @@ def test_an_interrupt_keeps_finished_cells(cells: int, tmp_path: Path, monkeypat
         result = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
         assert len(result["cells"]) == cells
         assert "This run was interrupted" in (tmp_path / "r.md").read_text(encoding="utf-8")
+
+
+def test_a_cell_that_breaks_costs_no_finished_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def once(*args: Any, **named: Any) -> Any:
+        monkeypatch.setattr(run, "interleave", lambda *_, **__: 1 // 0)
+        return real(*args, **named)
+
+    real = run.interleave
+    monkeypatch.setattr(run, "interleave", once)
+    with pytest.raises(ZeroDivisionError):
+        command.main(["--tiny", "--json", str(tmp_path / "r.json")])
+    assert len(json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["cells"]) == 1
 
 
 def test_an_interrupt_leaves_the_documents_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -237,7 +251,7 @@ def test_the_command_names_no_place_outside():
     assert usage.command(["--json", "docs/r.json", "--plot", "/home/me/r.png"]) == "python -m bench --json docs/r.json --plot r.png"
 
 
-def test_the_documents_are_of_the_same_figures(tmp_path: Path):
+def test_the_documents_are_of_the_same_figures():
     result = json.loads(FIGURES.read_text(encoding="utf-8"))
     page = "\n".join(report.page_lines(result, usage.PAGE, ROOT / "docs" / "performance.png")).rstrip() + "\n"
     again = "python -m bench --report docs/performance.json --plot docs/performance.png --page"
