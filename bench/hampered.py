@@ -13,6 +13,7 @@ from bench.text import name
 Record = dict[str, Any]
 #: So many times the time of one thread. Below that it may be the scatter of two cells that were timed one after the other.
 MARGIN = 1.1
+NAMES = {"torch": "PyTorch", "limit": "The limit"}
 #: What makes two records the same cell but for the threads.
 FIELDS = ("operator", "dtype", "shape", "dim", "path", "layout", "values", "elements")
 
@@ -34,12 +35,21 @@ def marked(records: Iterable[Record], other: str = "torch") -> set[int]:
     return {id(r) for r, factor in factors(records, other) if factor is not None and factor > MARGIN}
 
 
+#: Where the records of a run are, and what is said of those that have no label of their own.
+TABLES = {"cells": "", "calls": "SeluBackward FLOAT as a caller sees it", "lengths": "SeluBackward FLOAT by length"}
+
+
+def all_marked(result: Record) -> set[tuple[int, str]]:
+    """``id`` of the record and who was hampered there, in every table."""
+    return {(r, other) for other in NAMES for table in TABLES for r in marked(result.get(table, []), other)}
+
+
 def sentences(result: Record) -> list[str]:
     """All of it in words; nothing where nothing was hampered and everything can be judged."""
     found = []
-    for other, called in (("torch", "PyTorch"), ("limit", "The limit")):
-        judged = [*factors(result.get("cells", []), other), *factors(result.get("lengths", []), other)]
-        slow = [f"{name(r)} ({f:.2f} times the time)" for r, f in judged if f is not None and f > MARGIN]
+    for other, called in NAMES.items():
+        judged = [(name(r, head), f) for table, head in TABLES.items() for r, f in factors(result.get(table, []), other)]
+        slow = [f"{cell} ({f:.2f} times the time)" for cell, f in judged if f is not None and f > MARGIN]
         if slow:
             found.append(f"{called} on two threads was slower than on one, as when another process is busy: {'; '.join(slow)}.")
     unknown = [name(r) for r, f in factors(result.get("cells", [])) if f is None]

@@ -13,13 +13,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from bench import latency, pytorch
-from bench.usage import INSTALL, UsageError, one_place
+from bench.usage import UsageError, no_cffi, one_place
 
 HERE = Path(__file__).resolve().parent
 #: Rounds of everything; the machine's slow minutes hit both sides of a ratio.
@@ -92,8 +91,9 @@ def _torch_ns() -> float | None:
 
 def measure(rounds: int = ROUNDS) -> dict[str, Any]:
     """Figures by name: ``*_us`` of one call, ``*_s`` of a start (medians), ``*_ratio`` (median of each round's ratio)."""
-    if find_spec("_cffi_backend") is None:
-        raise RuntimeError(f"needs cffi ({INSTALL})")
+    problem = no_cffi()
+    if problem is not None:
+        raise RuntimeError(problem)
     with tempfile.TemporaryDirectory(prefix="aclnn-emu-bench-") as scratch:
         calls, whole, documents = _compile(Path(scratch))
         numba = [sys.executable, "-c", "import numba"]

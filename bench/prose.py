@@ -64,8 +64,8 @@ Times are seconds, sizes bytes; speeds follow from them.
 
 TARGETS = """
 Ratios above 1: the emulator is faster. Means over data types and operators are geometric. The targets are the project's own aims, and stand
-in bench/targets.py. "In doubt": a value with a question mark rests on cells in which PyTorch or the limit was slower on two threads than on
-one, as listed below.
+in bench/targets.py. A question mark, here and in the tables: in the cell PyTorch (or the limit) was slower on two threads than on one, as
+listed below, and the ratio flatters the emulator. A target that is met with such a value is "met, in doubt".
 """
 
 CALLS = """

@@ -72,7 +72,7 @@ def describe(threads: Iterable[int]) -> dict[str, Any] | None:
     for count in threads:
         set_threads(count)
         took[str(count)] = int(torch.get_num_threads())
-    own = torch.empty(16 << 20, dtype=torch.uint8).fill_(1)
+    own = torch.empty(64 << 20, dtype=torch.uint8).fill_(1)
     share = huge_share(own.data_ptr(), own.numel())
     return {"cpu_capability": torch.backends.cpu.get_cpu_capability(), "threads": took, "huge_share": share}
 

@@ -48,8 +48,15 @@ def _gigas(r: Record, who: str) -> str:
     return number(r["elements"] / r["seconds"][who]["median"] / 1e9) if who in r["seconds"] else "–"
 
 
-def _ratio(r: Record, who: str) -> str:
-    return "{median:.2f} ({q1:.2f}–{q3:.2f})".format(**r["ratio"][who]) if who in r["ratio"] else "–"
+#: Records in which PyTorch or the limit was hampered, as `hampered.all_marked` gives them.
+Slow = set[tuple[int, str]]
+
+
+def _ratio(r: Record, who: str, slow: Slow, other: str = "") -> str:
+    """With its quartiles; with a question mark where ``other``, or else ``who`` itself, was hampered."""
+    if who not in r["ratio"]:
+        return "–"
+    return "{median:.2f} ({q1:.2f}–{q3:.2f})".format(**r["ratio"][who]) + ("?" if (id(r), other or who) in slow else "")
 
 
 LENGTH_HEAD = ("elements", "emulator, G/s", "PyTorch, G/s", "limit, G/s", "ratio to PyTorch", "rounds")
@@ -63,13 +70,13 @@ CELL_HEAD = (
 )  # fmt: skip
 
 
-def cell_row(r: Record) -> tuple[str, ...]:
+def cell_row(r: Record, slow: Slow) -> tuple[str, ...]:
     """A record as a row of the page: G elements per second, and ratios with their quartiles."""
     mine = r["seconds"]["emu"]
     quartiles = f"{number(r['elements'] / mine['q3'] / 1e9)}–{number(r['elements'] / mine['q1'] / 1e9)}"
     speeds = (_gigas(r, other) for other in ("torch", "numpy", "limit"))
     moved = number(r["bytes"] / mine["median"] / 1e9)
-    return name(r), _gigas(r, "emu"), quartiles, moved, *speeds, _ratio(r, "torch"), _ratio(r, "limit"), _rounds(r)
+    return name(r), _gigas(r, "emu"), quartiles, moved, *speeds, _ratio(r, "torch", slow), _ratio(r, "limit", slow), _rounds(r)
 
 
 def _rounds(r: Record) -> str:
@@ -115,14 +122,15 @@ def page_lines(result: Record, path: Path, plot: Path | None) -> Iterator[str]:
     if plot is not None:
         yield from (f"![Speed by length, and ratios to PyTorch by cell]({link(plot)})", "")
     yield from _targets(targets(result))
-    yield from _losses(result)
+    slow = hampered.all_marked(result)
+    yield from _losses(result, slow)
     yield from (line for sentence in hampered.sentences(result) for line in (sentence, ""))
     for title, wanted in SECTIONS:
         some = [r for r in result["cells"] if wanted(r)]
         if some:
             yield from (f"## {title}", "", *prose.native_note(result, some))
-            yield from table(CELL_HEAD, map(cell_row, some))
-    yield from _others(result)
+            yield from table(CELL_HEAD, (cell_row(r, slow) for r in some))
+    yield from _others(result, slow)
     yield from prose.lines(prose.FIELDS)
 
 
@@ -131,24 +139,24 @@ def _targets(all_targets: list[Target]) -> Iterator[str]:
     yield from table(("cell", "target", "verdict", "values"), ((t.cell, goal(t), t.verdict, values(t)) for t in all_targets))
 
 
-def _losses(result: Record) -> Iterator[str]:
+def _losses(result: Record, slow: Slow) -> Iterator[str]:
     slower, count = prose.losses(result)
     if not count:
         return
     yield f"PyTorch is faster in {slower} of {count} cells" + (":" if slower else ".")
     yield ""
     some = [r for r in result["cells"] if "torch" in r["ratio"] and r["ratio"]["torch"]["median"] < 1]
-    yield from (f"- {name(r)}: {_ratio(r, 'torch')}" for r in sorted(some, key=lambda r: float(r["ratio"]["torch"]["median"])))
+    yield from (f"- {name(r)}: {_ratio(r, 'torch', slow)}" for r in sorted(some, key=lambda r: float(r["ratio"]["torch"]["median"])))
     yield ""
 
 
-def _others(result: Record) -> Iterator[str]:
+def _others(result: Record, slow: Slow) -> Iterator[str]:
     if "calls" in result:
         yield from ("## What a caller sees: SeluBackward FLOAT, one call", "")
-        yield from (*table(CALL_HEAD, map(_call_row, result["calls"])), *prose.lines(prose.CALLS))
+        yield from (*table(CALL_HEAD, (_call_row(r, slow) for r in result["calls"])), *prose.lines(prose.CALLS))
     if "lengths" in result:
         yield from ("## SeluBackward FLOAT by length", "", *prose.native_note(result, result["lengths"]))
-        yield from table(LENGTH_HEAD, map(_length_row, result["lengths"]))
+        yield from table(LENGTH_HEAD, (_length_row(r, slow) for r in result["lengths"]))
     if result.get("scaling"):
         yield from _scaling(result["scaling"])
     if "latency" in result:
@@ -170,7 +178,7 @@ def _scaling(found: list[Record]) -> Iterator[str]:
     yield from ("## Two threads over one", "")
     rows = []
     for r in found:
-        gains = (_ratio({"ratio": r["speedup"]}, who) for who in ("emu", "limit"))
+        gains = (_ratio({"ratio": r["speedup"]}, who, set()) for who in ("emu", "limit"))
         rows.append((f"{r['label']}, {r['dtype']}, {size(r['elements'])}", f"{r['idle_s'] * 1e3:.0f} ms", *gains))
     yield from table(("cell", "idle before", "emulator, gain", "limit, gain"), rows)
     yield from prose.lines(prose.SCALING)
@@ -191,13 +199,18 @@ def _ending(figures: object, ending: str) -> list[tuple[str, float]]:
     return [(k.removesuffix(ending).replace("_", " "), v) for k, v in figures.items() if k.endswith(ending)]
 
 
-def _length_row(r: Record) -> tuple[str, ...]:
-    return f"{size(r['elements'])}, {r['threads']}T", *(_gigas(r, n) for n in ("emu", "torch", "limit")), _ratio(r, "torch"), _rounds(r)
+def _length_row(r: Record, slow: Slow) -> tuple[str, ...]:
+    return (
+        f"{size(r['elements'])}, {r['threads']}T",
+        *(_gigas(r, n) for n in ("emu", "torch", "limit")),
+        _ratio(r, "torch", slow),
+        _rounds(r),
+    )
 
 
-def _call_row(r: Record) -> tuple[str, ...]:
+def _call_row(r: Record, slow: Slow) -> tuple[str, ...]:
     times = (f"{r['seconds'][n]['median'] * 1e6:.1f}" if n in r["seconds"] else "–" for n in ("emu", "array", "torch"))
-    return f"{size(r['elements'])}, {r['threads']}T", *times, _ratio(r, "emu"), _ratio(r, "array"), _rounds(r)
+    return f"{size(r['elements'])}, {r['threads']}T", *times, _ratio(r, "emu", slow, "torch"), _ratio(r, "array", slow, "torch"), _rounds(r)
 
 
 #: What the C++ program measured.

@@ -15,7 +15,7 @@ from bench.competitors import CALLS_IN_A_ROW, competitors
 from bench.limit import tune
 from bench.text import line
 from bench.timing import Effort, Samples, interleave, summary
-from bench.usage import FORMAT, complain, one_line
+from bench.usage import FORMAT, complain, no_cffi, one_line
 from bench.work import SOC, WrongResultError, bytes_needed, make
 from emu import config
 
@@ -80,6 +80,8 @@ def measure(what: Settings, say: Say, result: dict[str, Any], kept: Kept) -> Non
     result |= {"format": FORMAT, "amount": what.name, "emulator": machine.emulator(), "machine": machine.describe(), "load": load}
     for warning in machine.warnings(result):
         complain(warning)
+    if what.others and no_cffi():
+        complain(f"the C ABI will not be measured: {no_cffi()}")
     try:
         if what.name != "tiny":
             result["limit_ahead"] = tune(arena)

@@ -30,11 +30,10 @@ def special(r: dict[str, Any]) -> list[str]:
     return [x for x in (r["layout"], r["values"], r["path"]) if x not in SPECIAL]
 
 
-def name(r: dict[str, Any]) -> str:
-    """A cell, or a line of the table by length."""
-    if "label" not in r:
-        return f"SeluBackward FLOAT by length, {size(r['elements'])}, {r['threads']}T"
-    return ", ".join([r["label"], r["dtype"], size(r["elements"]), f"{r['threads']}T", *special(r)])
+def name(r: dict[str, Any], head: str = "") -> str:
+    """A cell, or a line of a table that is about one operator, ``head``."""
+    what = [head] if head else [r["label"], r["dtype"]]
+    return ", ".join([*what, size(r["elements"]), f"{r['threads']}T", *([] if head else special(r))])
 
 
 def line(r: dict[str, Any]) -> str:

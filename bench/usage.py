@@ -157,6 +157,11 @@ def load(path: Path) -> dict[str, Any]:
     return result
 
 
+def no_cffi() -> str | None:
+    """What the C ABI lacks, in words."""
+    return f"needs cffi ({INSTALL})" if find_spec("_cffi_backend") is None else None
+
+
 def complain(text: str) -> None:
     """One line on stderr; where nobody reads it, the run goes on all the same."""
     with suppress(OSError):

@@ -198,6 +198,9 @@ def test_the_table_by_length_is_judged_too():
     (sentence,) = hampered.sentences({"lengths": lengths})
     assert "by length, 1 Ki, 2T (2.00 times the time)" in sentence
     assert "Mi" not in sentence
+    (sentence,) = hampered.sentences({"calls": lengths})
+    assert "as a caller sees it, 1 Ki, 2T (2.00 times the time)" in sentence
+    assert hampered.all_marked({"lengths": lengths}) == {(id(lengths[1]), "torch")}
 
 
 def test_scaling_and_lengths():
@@ -244,9 +247,11 @@ def test_what_a_caller_sees():
         assert {"emu", "array"} <= set(r["seconds"])
         assert set(r["ratio"]) == (set() if pytorch.module() is None else {"emu", "array"})
     result = {"cells": [], "calls": found}
-    text = "\n".join(report._others(result))
+    text = "\n".join(report._others(result, set()))
     assert "## What a caller sees" in text
     assert "| 4 Ki, 1T |" in text
+    row = report._call_row(found[0], {(id(found[0]), "torch")})
+    assert row[4].endswith("?") == (pytorch.module() is not None)
 
 
 def test_the_ratio_of_a_call_is_pytorch_over_the_emulator(monkeypatch: pytest.MonkeyPatch):

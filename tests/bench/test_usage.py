@@ -42,7 +42,7 @@ def test_a_missing_package(argv: list[str], module: str, monkeypatch: pytest.Mon
 
 
 def test_the_c_abi_without_cffi(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    monkeypatch.setattr(latency_c, "find_spec", lambda name: None)
+    monkeypatch.setattr(usage, "find_spec", lambda name: None)
     assert latency.c_abi(1, lambda text: None) == "needs cffi (pip install -e '.[bench]')"
     assert latency_c.main() == 1
     assert capsys.readouterr().err == "python -m bench.latency_c: needs cffi (pip install -e '.[bench]')\n"
