@@ -79,7 +79,8 @@ def _interrupted(options: argparse.Namespace, result: dict[str, Any], outputs: O
     """What was finished is kept, but not as the page of a full run."""
     result["interrupted"] = True
     cells = len(result.get("cells", []))
-    usage.complain(f"interrupted after {cells} cells" + (", which are kept in the files that were named" if cells else ""))
+    named = options.json or options.pyperf or options.page or options.plot
+    usage.complain(f"interrupted after {cells} cells" + (", which are kept in the files that were named" if cells and named else ""))
     if options.page is not None and options.page.resolve() == usage.PAGE:
         options.page = None
     if cells:

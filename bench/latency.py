@@ -8,6 +8,7 @@ from itertools import repeat
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench import pytorch
 from bench.arena import HUGE, Arena
@@ -15,6 +16,7 @@ from bench.cells import KI, MI
 from bench.text import CALLS
 from bench.timing import Effort, Run, interleave, summary
 from bench.usage import one_line
+from bench.work import WrongResultError
 from emu import aclnn, config, ops
 from emu.types import DataType, Format, MemMallocPolicy
 
@@ -71,7 +73,7 @@ class Device:
         self.synchronised(1)
         found = set(self.result())
         if found != {WANT}:
-            raise RuntimeError(f"the two-phase call gave {sorted(found)}, not {WANT}")
+            raise WrongResultError(f"the two-phase call on {self.elements} elements gave {sorted(found)}, not {WANT}")
 
     def result(self) -> list[float]:
         """The output, copied back."""
@@ -118,6 +120,7 @@ def arrays(elements: int = ELEMENTS) -> tuple[Run, Run | None, Run]:
 
     torch = pytorch.module()
     if torch is None:
+        _same(out, face, plain)
         return face, None, plain
     call = torch.ops.aten.elu_backward.grad_input
     tg, ty, to = (torch.from_numpy(a) for a in (g, y, out))
@@ -126,7 +129,17 @@ def arrays(elements: int = ELEMENTS) -> tuple[Run, Run | None, Run]:
         for _ in repeat(None, times):
             call(tg, pytorch.ALPHA, pytorch.SCALE, 1.0, True, ty, grad_input=to)
 
+    _same(out, face, out_call, plain)
     return face, out_call, plain
+
+
+def _same(out: NDArray[Any], *runs: Run) -> None:
+    """All of them compute the same; WrongResultError if not."""
+    for run in runs:
+        out.fill(np.nan)
+        run(1)
+        if not np.allclose(out, WANT, rtol=1e-6):
+            raise WrongResultError(f"a call on {out.size} elements gave {out.min()} to {out.max()}, not {WANT}")
 
 
 def measure(effort: Effort, say: Say, c_rounds: int = 7) -> dict[str, Any]:

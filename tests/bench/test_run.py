@@ -254,6 +254,14 @@ def test_what_a_caller_sees():
     assert row[4].endswith("?") == (pytorch.module() is not None)
 
 
+@pytest.mark.parametrize("who", ["ops", "aclnn"])
+def test_a_call_that_computes_something_else_is_noticed(who: str, monkeypatch: pytest.MonkeyPatch):
+    name = {"ops": "selu_backward", "aclnn": "aclnnSeluBackward"}[who]
+    monkeypatch.setattr(getattr(latency, who), name, lambda *_, **__: None)
+    with pytest.raises(works.WrongResultError, match="16 elements gave"):
+        latency.calls(BRIEF, silent, (1,), sizes=(16,))
+
+
 def test_the_ratio_of_a_call_is_pytorch_over_the_emulator(monkeypatch: pytest.MonkeyPatch):
     times = {"emu": Samples([4.0, 4.0], 1), "array": Samples([1.0, 1.0], 1), "torch": Samples([2.0, 2.0], 1)}
     monkeypatch.setattr(latency, "interleave", lambda *_, **__: times)
@@ -263,7 +271,7 @@ def test_the_ratio_of_a_call_is_pytorch_over_the_emulator(monkeypatch: pytest.Mo
     assert r["ratio"]["array"]["median"] == 2.0
 
 
-def test_imports_are_measured_without_what_hooks_load(tmp_path: Path):
+def test_imports_are_measured_without_what_hooks_load():
     code = "import sys; print(len(sys.modules))"
     arguments = processes.COMMANDS["import numpy, without site"]
     assert arguments[0] == "-S"
