@@ -11,7 +11,7 @@ from bench.text import size
 STYLE = {"emu": ("emulator", "#c0392b", "o"), "torch": ("PyTorch", "#2c6fbb", "s"), "limit": ("streaming limit", "#777777", "^")}
 NOTE = (
     "The emulator's points are launches (\"native\": the compiled function) without the two phases, PyTorch's whole calls: "
-    "at small sizes no caller sees this ratio.\nHollow: PyTorch or the limit was slower on two threads than on one."
+    "at small sizes no caller sees this ratio.\nHollow: slower on two threads than on one; right, PyTorch was."
 )
 
 
