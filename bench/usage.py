@@ -64,14 +64,14 @@ def check(options: argparse.Namespace) -> dict[str, Any] | None:
     if options.plot is not None:
         _ending(options.plot)
     if options.report is None:
-        one_place()
         _settings()
+        one_place()
         _module("gmpy2", "the reference that every result is compared with")
         return _page(options, amount(options), None)
     if options.pyperf is not None:
         raise UsageError("--pyperf writes samples, and --report has none: measure")
     result = load(options.report)
-    return _page(options, result["amount"], result)
+    return _page(options, "interrupted" if result.get("interrupted") else result["amount"], result)
 
 
 def _files(options: argparse.Namespace) -> None:
