@@ -50,7 +50,7 @@ def _kinds() -> tuple[Any, Any] | None:
     from numba.core import codegen
 
     numbas: Any = getattr(codegen, "JITCodeLibrary", None)
-    needed = ("finalize", "_get_module_for_linking", "_raise_if_finalized", "get_defined_functions")
+    needed = ("finalize", "_optimize_final_module", "_finalize_final_module", "get_defined_functions")
     if numbas is None or not all(hasattr(numbas, name) for name in needed):
         return None
 
@@ -58,15 +58,20 @@ def _kinds() -> tuple[Any, Any] | None:
         """A helper's library is its code, not optimised, with that of the helpers that it calls."""
 
         kernel = ""
+        helper = False
 
         def finalize(self) -> None:
-            if self.name == self.kernel or not all(_OURS in f.name for f in self.get_defined_functions()):
-                super().finalize()
-                return
-            self._raise_if_finalized()
-            for library in dict.fromkeys(self._linking_libraries):
-                self._reload_init.update(library._reload_init)
-                self._final_module.link_in(library._get_module_for_linking(), preserve=True)
-            self._finalized = True
+            self.helper = self.name != self.kernel and all(_OURS in f.name for f in self.get_defined_functions())
+            super().finalize()
+
+        def _optimize_final_module(self) -> None:
+            if not self.helper:
+                super()._optimize_final_module()
+
+        def _finalize_final_module(self) -> None:
+            if self.helper:
+                self._finalized = True  # and no machine code
+            else:
+                super()._finalize_final_module()
 
     return numbas, Library

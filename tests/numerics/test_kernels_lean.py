@@ -54,7 +54,7 @@ def test_each_kernel_is_optimised_once():
     assert len(all_names) > len(names) + 5
 
 
-@pytest.mark.parametrize("name", ["_raise_if_finalized", "_get_module_for_linking"])
+@pytest.mark.parametrize("name", ["_optimize_final_module", "_finalize_final_module"])
 def test_a_numba_without_what_is_needed_compiles_as_ever(name):
     missing = f"lean.hasattr = lambda thing, name: name != {name!r} and hasattr(thing, name)"
     _, names = run(before=missing)
