@@ -1,9 +1,9 @@
 """What tracing costs a launch, and what the hooks cost when nothing is traced.
 
-``python -m bench.trace_cost [--launches N] [--pairs K]``. A launch is both phases of SeluBackward on 16 FLOAT elements; each figure is CPU
-time of the whole process, so that the worker's part counts. Traced is one trace of N launches, in chunks of 1000, with as many untraced
-ones, half before it and half after it. Each of the K
-pairs on the hooks consists of short chunks in turn, so that other programs disturb both sides alike.
+``python -m bench.trace_cost [--launches N] [--pairs K]``. A launch is both phases of SeluBackward on 16 FLOAT elements, with a
+synchronisation after each 1000; each figure is CPU time of the whole process, so that the worker's part counts. Traced is one trace of N
+launches; after each 4000 of them, about what the trace writes at once, as many run untraced. Each of the K pairs on the hooks consists of
+short chunks in turn. So other programs disturb both sides alike.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 import emu
 from bench.latency import Device
 from emu import opapi
-from emu.runtime import stream
+from emu.runtime import hooks, stream
 
 #: What a launch passes through and tests for hooks.
 PATH = ((opapi, "execute"), (stream.Stream, "enqueue"), (stream.Stream, "_run"), (stream.Stream, "synchronize"))
@@ -34,7 +34,9 @@ _HELD = ("hook", "began")
 #: Untimed launches before the first sample: the interpreter specialises new code as it runs.
 SETTLE = 500
 #: Launches of a sample of the trace, and of a short chunk of a pair.
-CHUNK = 1000
+CHUNK = 4000
+#: Launches between two synchronisations.
+QUEUED = 1000
 SHORT = 100
 #: Runs so many launches.
 Launch = Callable[[int], None]
@@ -66,12 +68,13 @@ class Pairs(NamedTuple):
         )
 
     def difference(self) -> str:
-        """The two sides without pairing: difference of medians and of lower quartiles."""
-        base, other = (np.percentile(side, (50, 25)) * 1e6 for side in self)
-        (b, low_b), (o, low_o) = base.tolist(), other.tolist()
+        """What the other side costs more, pair by pair."""
+        b, o = median(self.base) * 1e6, median(self.other) * 1e6
+        more = (np.array(self.other) - np.array(self.base)) * 1e6
+        low, middle, high = np.percentile(more, (25, 50, 75)).tolist()
         return (
-            f"untraced {b:.2f} us, traced {o:.2f} us per launch (medians of {len(self.base)} and {len(self.other)} chunks), "
-            f"{o - b:+.2f} us; lower quartiles {low_b:.2f} and {low_o:.2f} us, {low_o - low_b:+.2f} us"
+            f"untraced {b:.2f} us, traced {o:.2f} us per launch (medians of {len(self.base)}); "
+            f"more in a pair: {middle:+.2f} us (median), {low:+.2f} to {high:+.2f} us (quartiles), {more.mean():+.2f} us (mean)"
         )
 
 
@@ -125,24 +128,21 @@ class Path:
 def _timed(launch: Launch, launches: int) -> float:
     """CPU seconds of all of them."""
     began = time.process_time_ns()
-    launch(launches)
+    for begin in range(0, launches, QUEUED):
+        launch(min(QUEUED, launches - begin))
     return (time.process_time_ns() - began) * 1e-9
 
 
-def _samples(launch: Launch, chunks: int) -> list[float]:
-    """CPU seconds per launch, chunk by chunk."""
-    return [_timed(launch, CHUNK) / CHUNK for _ in range(chunks)]
-
-
 def of_trace(launch: Launch, launches: int) -> Pairs:
-    """Untraced and traced chunks, as many of each. The file's beginning and end, some 10 ms, belong to no chunk."""
-    chunks = launches // CHUNK
-    half = chunks // 2
-    with tempfile.TemporaryDirectory() as directory:
-        base = _samples(launch, chunks - half)
-        with emu.trace(f"{directory}/out.json"):
-            traced = _samples(launch, chunks)
-        return Pairs(base + _samples(launch, half), traced)
+    """One trace in chunks, with an untraced chunk after each. The file's beginning and end, some 10 ms, belong to no chunk."""
+    found = Pairs([], [])
+    with tempfile.TemporaryDirectory() as directory, emu.trace(f"{directory}/out.json") as recorder:
+        for _ in range(launches // CHUNK):
+            found.other.append(_timed(launch, CHUNK) / CHUNK)
+            hooks.remove(recorder)
+            found.base.append(_timed(launch, CHUNK) / CHUNK)
+            hooks.install(recorder)
+    return found
 
 
 def of_hooks(launch: Launch, launches: int, pairs: int) -> Pairs:
@@ -178,7 +178,7 @@ def measure(launches: int, pairs: int) -> tuple[Pairs, Pairs]:
 def main(arguments: list[str]) -> int:
     """Measure and print."""
     p = argparse.ArgumentParser(prog="python -m bench.trace_cost", description=__doc__)
-    p.add_argument("--launches", type=int, default=100_000, metavar="N", help="launches of each side, in thousands (100000)")
+    p.add_argument("--launches", type=int, default=100_000, metavar="N", help=f"launches of each side, a multiple of {CHUNK} (100000)")
     p.add_argument("--pairs", type=int, default=20, metavar="K", help="pairs of samples (20)")
     chosen = p.parse_args(arguments)
     if chosen.launches < CHUNK or chosen.launches % CHUNK:
@@ -186,12 +186,12 @@ def main(arguments: list[str]) -> int:
     if not 1 <= chosen.pairs <= chosen.launches // SHORT:
         p.error(f"--pairs is at least 1, and --launches at least {SHORT} for each pair")
     try:
-        trace, hooks = measure(chosen.launches, chosen.pairs)
+        traced, tested = measure(chosen.launches, chosen.pairs)
     except KeyboardInterrupt:
         print("python -m bench.trace_cost: interrupted, no figure", file=sys.stderr)
         return 130
-    print("trace: " + trace.difference())
-    print("hooks, nothing traced: " + hooks.text("without their tests", "with them"))
+    print("trace: " + traced.difference())
+    print("hooks, nothing traced: " + tested.text("without their tests", "with them"))
     return 0
 
 

@@ -18,7 +18,7 @@ _pack = struct.Struct("8q").pack
 #: Lines that are formatted in one go: NumPy's own code is cold when it begins. And how many at once: what belongs to them should fit into
 #: the second cache.
 BLOCK = 4096
-PART = 512
+PART = 1024
 
 
 class Block:
