@@ -48,9 +48,19 @@ def _lengths(axes: Any, result: dict[str, Any]) -> None:
         ylabel="1e9 elements per second",
         title="SeluBackward FLOAT launches by length",
     )
+    _plain(axes.yaxis)
     axes.grid(True, which="both", alpha=0.3)
     if axes.lines:
         _legend(axes)
+
+
+def _plain(axis: Any) -> None:
+    """0.5, 1, 2 and the like on a logarithmic axis; powers of ten would run into each other."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(10, subs=(1, 2, 5)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _legend(axes: Any) -> None:
@@ -84,6 +94,7 @@ def _ratios(axes: Any, groups: dict[str, list[tuple[float, str, bool]]]) -> None
     axes.set_yticks(range(len(groups)), list(groups), fontsize=6)
     axes.invert_yaxis()
     axes.set(xscale="log", xlabel="PyTorch's time / the emulator's time", title="Ratio (right of the line: emulator faster)")
+    _plain(axes.xaxis)
     axes.grid(True, axis="x", which="both", alpha=0.3)
     if shown:
         _legend(axes)
