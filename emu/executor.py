@@ -96,6 +96,7 @@ class Fault:
     __slots__ = ("code", "issued_ns", "name", "number", "text", "work")
     issued_ns: int
     number: int
+    cost = None
 
     def __init__(self, name: str, code: int, text: str) -> None:
         self.name = name

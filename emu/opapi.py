@@ -166,8 +166,11 @@ def _reported(hook: hooks.Hooks, name: str, ex: Executor, workspace: int, ctx: c
         clock.price(ex)
     if len(ex.plan.steps) == 1:
         task = submit(ex, workspace, ctx.device.memory, target.saturate, target.put)
-        number = 0 if task is None else task.number
-        hook.issued(target, task, host.thread, name, number, began, began_wall, end, perf_counter_ns())
+        assert task is not None  # of one step there is one task
+        number, now = task.number, perf_counter_ns()
+        hook.issued((target, task.cost, task.name, host.thread, name, number, began, began_wall, end, now))
+        if not number & hooks.OFTEN or now >= hook.due:
+            hook.tidy(now)
     else:
         submit(ex, workspace, ctx.device.memory, target.saturate, target.enqueue)
         hook.called(name, (began, began_wall))

@@ -13,6 +13,9 @@ from typing import Any
 class Hooks:
     """Every event that the runtime reports; each method does nothing here. Override what is needed."""
 
+    #: When :meth:`tidy` is wanted, in wall ns.
+    due = 1 << 63
+
     def allocated(self, memory: Any, block: Any) -> None:
         """``block`` (an Allocation) was handed out."""
 
@@ -29,12 +32,12 @@ class Hooks:
         """A task is about to be put on a stream: (stream, task, number of the host thread, wall ns). One tuple: a trace keeps it as it
         is."""
 
-    def issued(
-        self, stream: Any, task: Any, thread: int, name: str, number: int, began: int, began_wall: int, ended: int, ended_wall: int
-    ) -> None:
-        """A call that queues one launch returns, in place of :meth:`enqueued` and :meth:`called`. ``thread`` is the number of the host
-        thread, ``name`` the call's, ``number`` the task's; begin and end of the call in simulated and wall ns. Numbers one by one: a tuple
-        for them would be one more at every launch."""
+    def issued(self, report: tuple[Any, Any, str, int, str, int, int, int, int, int]) -> None:
+        """A call that queues one launch returns, in place of :meth:`enqueued` and :meth:`called`: (stream, cost of the task or None, its
+        name, number of the host thread, name of the call, number of the task, begin of the call in simulated and wall ns, its end)."""
+
+    def tidy(self, now: int) -> None:
+        """A good moment for what takes longer: wall ns is ``due`` or later, or many launches were issued."""
 
     def finished(self, report: tuple[int, int, int, int]) -> None:
         """A task has run that was queued while a hook listened: (its number, wall ns of begin and end, simulated ns of the end); runs
@@ -72,6 +75,10 @@ class _Several(Hooks):
     def __init__(self, members: list[Hooks]) -> None:
         self.members = members
 
+    @property
+    def due(self) -> int:  # type: ignore[override]
+        return min(member.due for member in self.members)
+
 
 def _fan_out(name: str) -> Any:
     def report(self: _Several, *args: Any) -> None:
@@ -81,9 +88,11 @@ def _fan_out(name: str) -> Any:
     return report
 
 
-for _name in [name for name in vars(Hooks) if not name.startswith("_")]:
+for _name in [name for name, value in vars(Hooks).items() if callable(value)]:
     setattr(_Several, _name, _fan_out(_name))
 
+#: Of the numbers of tasks issued: :meth:`Hooks.tidy` comes where these bits are 0.
+OFTEN = 1023
 #: The numbers of tasks, in the order in which they are queued while a hook listens; no task has 0.
 numbers = count(1)
 #: What the runtime calls; None = nothing is installed.

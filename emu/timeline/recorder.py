@@ -47,12 +47,14 @@ class Recorder(hooks.Hooks):
         self._pending: list[Any] = []
         #: What the device said of tasks that have run, four numbers each.
         self._reports: list[int] = []
-        # No function of ours runs at these two: they come at every launch.
+        # No function of ours runs at these: they come at every launch. Of one that is issued its cost, names and numbers are kept: the task
+        # with its arguments would not stay in the caches until it is written.
+        self.issued = self._pending.extend  # type: ignore[assignment,method-assign]
         self.enqueued = self._pending.append  # type: ignore[assignment,method-assign]
         self.finished = self._reports.extend  # type: ignore[assignment,method-assign]
         #: The length of ``_pending`` and the wall time at which they are written next.
-        self._next = CHUNK // NOTE  # soon: only what the writer has seen leaves nothing but numbers
-        self._due = 0
+        self._next = CHUNK
+        self.due = 0
         self._lock = threading.Lock()
         self._writer: Writer | None = None
         self._pid = os.getpid()
@@ -77,9 +79,8 @@ class Recorder(hooks.Hooks):
         label = f"EMULATED {s.soc}, {self.clock} time"
         file = events.File(self.path, about, label)
         self._writer = Writer(file, label, self.clock == "simulated", clock.now(), next(hooks.numbers))
-        self._known = self._writer.quick.get
         self._failed = self._writer.failed
-        self._due = _clock() + PAUSE_NS
+        self.due = _clock() + PAUSE_NS
         hooks.install(self)
 
     def stop(self) -> None:
@@ -138,34 +139,22 @@ class Recorder(hooks.Hooks):
         if number:  # or it was queued while nobody listened
             self._reports.extend((number, begin, end, sim))
 
-    def issued(
-        self, stream: Any, task: Any, thread: int, name: str, number: int, began: int, began_wall: int, ended: int, ended_wall: int
-    ) -> None:
-        # A launch like one before leaves nothing but numbers: what is kept until it has run and is written would not stay in the caches.
-        pending = self._pending
-        try:
-            template = self._known((id(task.cost), stream, name, thread))
-        except AttributeError:  # a task without a cost
-            template = None
-        if template is None:
-            pending.append((stream, task, thread, name, (number, began, began_wall, ended, ended_wall)))
-        else:
-            pending.extend((template, number, began, began_wall, ended, ended_wall))
-        if len(pending) >= self._next or ended_wall >= self._due:
-            self._write(ended_wall, ended_wall >= self._due)
+    def tidy(self, now: int) -> None:
+        if len(self._pending) >= self._next or now >= self.due:
+            self._write(now, now >= self.due)
 
     def called(self, name: str, began: tuple[int, int]) -> None:
         now = _clock()
         pending = self._pending
         pending.append((_host.thread, name, began, _host.ns, now))
-        if len(pending) >= self._next or now >= self._due:
-            self._write(now, now >= self._due)
+        if len(pending) >= self._next or now >= self.due:
+            self._write(now, now >= self.due)
 
     def allocated(self, memory: Any, block: Any) -> None:
         now = clock.now()
         self._pending.append((block.device, memory.used, now))
         if len(self._pending) >= self._next:
-            self._write(now[1], now[1] >= self._due)
+            self._write(now[1], now[1] >= self.due)
 
     freed = allocated
 
@@ -184,7 +173,7 @@ class Recorder(hooks.Hooks):
                 left = len(self._pending)
                 self._next = left + max(CHUNK, left // 2)  # what waits long is not looked at over and over
                 if flush:
-                    self._due = now + PAUSE_NS
+                    self.due = now + PAUSE_NS
             except OSError as error:
                 self._leave()
                 self._lost(error)

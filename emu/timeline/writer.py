@@ -5,10 +5,10 @@ A line is a host call with the task that it queued, its arrow included. Of a cal
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from emu.runtime.gates import Gate
 from emu.timeline import events, kinds
@@ -21,10 +21,18 @@ if TYPE_CHECKING:
 
 #: A task with its stream and times.
 Work = tuple[Any, "Stream", Times]
-#: What the host notes of a launch like one before: its template, its task's number and the times of its call.
-NOTE = 6
+#: Parts of what the host reports of a launch: five that tell its kind, its task's number and the times of its call.
+NOTE = 10
 #: How many templates a stream keeps, and how many streams are kept whether they live or not.
 KEPT = 1024
+
+
+class _Issued(NamedTuple):
+    """What is known of a launch's task."""
+
+    name: str
+    number: int
+    cost: Any
 
 
 class Writer:
@@ -37,8 +45,8 @@ class Writer:
         self._zero = zero
         self._block = Block(file, simulated, zero)
         self._ended = Ended(first)
-        #: Templates of calls with one launch, for the recorder, by (identity of the cost, stream, name, thread); a template keeps its cost.
-        self.quick: dict[tuple[int, Stream, str, int], Template] = {}
+        #: Templates of calls with one launch, by (stream, identity of the cost, names and thread); a template keeps its cost.
+        self._quick: dict[tuple[Stream, int, str, int, str], Template] = {}
         #: Host threads in the order of their first appearance.
         self._threads: dict[int, int] = {}
         self._rows: dict[Stream, kinds.Row] = {}
@@ -56,9 +64,9 @@ class Writer:
         """Take what is at the head of ``pending``, up to the first task that has not run (``unfinished``: leave such tasks out), and write
         whole blocks (``flush``: all). Of a task that has not run or never will, the host's call is written. OSError of the file.
 
-        ``pending`` has a template of ``quick`` and five numbers for each launch that was noted with it; the arguments
-        of :meth:`emu.runtime.hooks.Hooks.issued` for others, the numbers as one; what ``enqueued`` reports; (thread, name, begin on both
-        clocks, end, end wall) of other calls; (device, bytes in use, both clocks). ``reports``: see :class:`emu.timeline.ended.Ended`.
+        ``pending`` has the ten parts of what :meth:`emu.runtime.hooks.Hooks.issued` reports, one by one; what ``enqueued`` reports;
+        (thread, name, begin on both clocks, end, end wall) of other calls; (device, bytes in use, both clocks). ``reports``: see
+        :class:`emu.timeline.ended.Ended`.
         """
         ended, block = self._ended, self._block
         ended.add(reports)
@@ -66,14 +74,15 @@ class Writer:
         try:
             while at < len(pending):
                 entry = pending[at]
-                if type(entry) is Template:
-                    run, notes = _launches_at(pending, at, min(len(pending) if unfinished else ended.count, block.room))
-                    taken = self._launches(run, notes, unfinished) if run else 0
-                    at += NOTE * taken
-                    stuck = not run or taken < len(run)
-                else:
+                if type(entry) is tuple:
                     stuck = not self._entry(entry, unfinished)
                     at += not stuck
+                else:
+                    taken = self._launches(
+                        pending[at : at + NOTE * min(len(pending) if unfinished else ended.count, block.room)], unfinished
+                    )
+                    at += NOTE * taken
+                    stuck = not taken
                 if stuck:
                     break
                 if block.room <= 0:
@@ -132,7 +141,7 @@ class Writer:
         if type(task) in kinds.QUEUED:
             self._call([], thread, kinds.CALLS[task.name], (task.issued_ns, call[0]) * 2)
         elif len(call) == 2:
-            self._call([], thread, call[0], call[1][1:])
+            self._call([], thread, *call)
 
     def _task(self, stream: Stream, task: Any, thread: int, call: tuple[Any, ...], report: tuple[int, int, int]) -> None:
         """A task that has run. ``call``: what :meth:`Hooks.issued` says of the call, or the wall time of queueing alone."""
@@ -146,38 +155,60 @@ class Writer:
         if len(call) == 1:
             self._open.setdefault(thread, []).append((task, stream, times))
             return
-        name, (_, *took) = call
+        name, took = call
         template = self._template(task, stream, thread, name, times)
         if cost is not None:
             template.took, template.name = cost.ns, name
-            if len(self.quick) >= KEPT:
-                self.quick.clear()
-            self.quick[id(cost), stream, name, thread] = template
+            if len(self._quick) >= KEPT:
+                self._quick.clear()
+            self._quick[stream, id(cost), task.name, thread, name] = template
         self._block.add(template, took, times)
 
     # -- column by column ------------------------------------------------------------------------------------------------
 
-    def _launches(self, run: list[Template], notes: NDArray[np.int64], unfinished: bool) -> int:
-        """Launches alike others before, up to the first that has not run (``unfinished``: all); how many it was."""
-        done, times = self._ended.of(notes[:, 0])
+    def _launches(self, flat: list[Any], unfinished: bool) -> int:
+        """Launches as :meth:`Hooks.issued` reports them, one after the other, up to the first that has not run (``unfinished``: all) or a
+        tuple, which is something else; how many it was."""
+        if not flat:
+            return 0
+        run = self._known(flat)
+        if not run:
+            stream, cost, own, thread, name, number, *took = flat[:NOTE]
+            return int(self._entry((stream, _Issued(own, number, cost), thread, name, tuple(took)), unfinished))
+        notes = packed([x for k in range(NOTE - 5, NOTE) for x in flat[k : NOTE * len(run) : NOTE]], len(run))
+        done, times = self._ended.of(notes[0])
         count = len(run)
         if not unfinished and not done.all():
             count = int(done.argmin())
             if not count:
                 return 0
-            run, notes, done, times = run[:count], notes[:count], done[:count], times[:count]
+            run, notes, done, times = run[:count], notes[:, :count], done[:count], times[:count]
         finished = int(np.count_nonzero(done))
-        self._ended.take(notes[:, 0], finished)
+        self._ended.take(notes[0], finished)
         self.left_out += count - finished
         done &= times[:, 2] != DROPPED
         if not done.all():
             run = [t if ran else self._alone(t.thread, t.name) for t, ran in zip(run, done.tolist(), strict=True)]
         rows = self._block.add_all(run)
-        rows[:4] = notes[:, 1:].T
+        rows[:4] = notes[1:]
         rows[4] = rows[5] = times[:, 2]
         rows[4] -= [template.took for template in run]
         rows[6:] = times[:, :2].T
         return count
+
+    def _known(self, flat: list[Any]) -> list[Template]:
+        """The templates of the launches at the head that are like others before."""
+        streams = flat[::NOTE]
+        types = list(map(type, streams))
+        count = types.index(tuple) if tuple in types else len(types)
+        columns = [flat[k : NOTE * count : NOTE] for k in range(NOTE - 5)]
+        if all(column.count(column[0]) == count for column in columns):
+            stream, cost, *others = (column[0] for column in columns)
+            template = self._quick.get((stream, id(cost), *others))
+            return [] if template is None else [template] * count
+        streams, costs, *rest = columns
+        run = list(map(self._quick.get, zip(streams, map(id, costs), *rest, strict=True)))
+        return list(takewhile(lambda template: template is not None, run))  # type: ignore[arg-type]
 
     # -- templates -------------------------------------------------------------------------------------------------------
 
@@ -247,16 +278,3 @@ class Writer:
         if (pid, tid) not in self._named:
             self._named.add((pid, tid))
             self._block.add(Template(events.row(pid, tid, name)))
-
-
-def _launches_at(pending: list[Any], at: int, most: int) -> tuple[list[Template], NDArray[np.int64]]:
-    """The launches noted with a template that stand there, ``most`` at most, and a row of numbers for each."""
-    flat = pending[at : at + NOTE * most]
-    run = flat[::NOTE]
-    types = list(map(type, run))
-    if types.count(Template) < len(types):
-        count = next(k for k, kind in enumerate(types) if kind is not Template)
-        run = run[:count]
-        del flat[NOTE * count :]
-    del flat[::NOTE]
-    return run, packed(flat, NOTE - 1)

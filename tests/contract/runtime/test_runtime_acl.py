@@ -238,7 +238,7 @@ def _note(name: str) -> Any:
     return lambda self, *args, **kwargs: self.seen.append(name)
 
 
-for _name in [n for n in vars(hooks.Hooks) if not n.startswith("_")]:
+for _name in [n for n, value in vars(hooks.Hooks).items() if callable(value)]:
     setattr(Recorder, _name, _note(_name))
 
 
