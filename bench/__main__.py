@@ -71,7 +71,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
     if options.remark:
         result["remark"] = options.remark
-    _write(options, result, outputs, kept)
+    try:
+        _write(options, result, outputs, kept)
+    except KeyboardInterrupt:
+        usage.complain("interrupted while the outputs were written")
+        return INTERRUPTED
     return int(outputs.failed or bool(result.get("failed")))
 
 

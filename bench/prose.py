@@ -148,7 +148,7 @@ def large(result: Record) -> str | None:
         if value is None:
             return None
         found.append(f"{op} {value:.1f}")
-    cells = "on average over the cells of 16 Mi elements and more without the disturbed ones"
+    cells = "on average over the contiguous cells of 16 Mi elements and more without the disturbed ones"
     return f"PyTorch's time over the emulator's, {cells}: {', '.join(found)}."
 
 
@@ -170,7 +170,11 @@ def summary(result: Record) -> Iterator[str]:
     """The page in three sentences."""
     yield from (s for s in (large(result), small(result)) if s is not None)
     slower, count = losses(result)
-    behind = f"PyTorch is faster in {slower} of {count} cells; of" if count else "Of"
+    behind = f"PyTorch is faster in {slower} of {count} cells"
+    ratios = [ratio["median"] for r in result.get("calls", []) for ratio in r.get("ratio", {}).values()]
+    if ratios:
+        behind += f", which are launches, and in {sum(x < 1 for x in ratios)} of {len(ratios)} cases of what a caller sees"
+    behind = f"{behind}; of" if count else "Of"
     all_targets = targets(result)
     yield f"{behind} {len(all_targets)} targets {tally(all_targets)}."
 

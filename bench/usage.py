@@ -152,6 +152,8 @@ def load(path: Path) -> dict[str, Any]:
         raise UsageError(f"--report {path}: this is no JSON file") from None
     if not isinstance(result, dict) or not {"format", "amount", "cells", "machine"} <= result.keys():
         raise UsageError(f"--report {path}: this is no file that `python -m bench --json` wrote")
+    if not isinstance(result["cells"], list) or not {"packages", "cpu"} <= set(result["machine"] or ()):
+        raise UsageError(f"--report {path}: this is no file that `python -m bench --json` wrote")
     if result["format"] != FORMAT:
         raise UsageError(f"--report {path}: its format is {result['format']}, and this version reads {FORMAT}: measure again")
     return result

@@ -110,7 +110,8 @@ def run_script(script: Path, args: list[str]) -> None:
         hint = f"; compile it first: emu cxx {script} -o {script.with_suffix('')}" if script.suffix in _SOURCES else ""
         raise usage(f"{script} is no Python script; its name should end in .py{hint}")
     emu.install()
-    traced = bool(os.environ.get("EMU_TRACE"))  # the first context takes it away
+    trace = os.environ.get("EMU_TRACE")  # the first context takes it away
+    before = _state(trace)
     sys.argv = [str(script), *args]
     sys.path[0] = str(script.resolve().parent)
     sys.path.insert(1, _SHIM)  # processes that multiprocessing spawns take this list from us
@@ -123,11 +124,21 @@ def run_script(script: Path, args: list[str]) -> None:
     except Exception as error:
         _print_as_python_does(error, script)
         raise typer.Exit(1) from None
-    if traced:
+    if trace:
         from emu import timeline
 
         if timeline.lost():
             raise typer.Exit(1)
+        if os.environ.get("EMU_TRACE") and _state(trace) == before:  # else a process that it started has written it
+            say(f"{trace}: no timeline was written: {script} opened no device")
+
+
+def _state(path: str | None) -> tuple[int, int] | None:
+    """What changes with each trace that is written there; None when there is no file."""
+    if not path or not os.path.exists(path):
+        return None
+    found = os.stat(path)
+    return found.st_ino, found.st_mtime_ns
 
 
 def _for_children() -> None:

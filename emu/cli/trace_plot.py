@@ -20,8 +20,8 @@ def command(traces: Annotated[list[Path], typer.Argument(metavar="TRACE.json..."
     path = out or traces[0].with_suffix(".png")
     if path.is_dir():
         raise usage(f"-o {path} is a directory: give the name of a picture")
-    if not path.suffix:
-        path = Path(f"{path}.png")
+    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise usage(f"-o {path}: end the name in .png, .svg or .pdf, which is the picture's format")
     try:
         loaded = [(trace.stem.replace("_", " "), _timeline.load(trace)) for trace in traces]
         if len({t.clock for _, t in loaded}) > 1:
@@ -29,6 +29,8 @@ def command(traces: Annotated[list[Path], typer.Argument(metavar="TRACE.json..."
         plot.save(loaded, path)
     except ImportError:
         raise CommandError("drawing needs matplotlib: pip install matplotlib") from None
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise CommandError(f"{error.filename or path}: {error.strerror}; give the name of a picture that can be written") from None
+    except ValueError as error:
         raise CommandError(str(error)) from None
     print(f"{path}: {loaded[0][1].clock} time")

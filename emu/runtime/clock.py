@@ -84,7 +84,7 @@ def host_issue_ns(text: str) -> int:
     except ValueError:
         microseconds = -1.0
     if not 0 <= microseconds < 1e9:
-        raise ValueError(f"host must be none, cpp, python or a number of microseconds, not {text!r}")
+        raise ValueError(f"host must be none, cpp, python or a number of microseconds below 1e9, not {text!r}")
     return round(microseconds * 1000)
 
 

@@ -11,7 +11,9 @@ from emu.timeline.events import CANN, HARDWARE
 from emu.timeline.reader import Event, Trace
 
 #: Colours by operator, in the order of first appearance; waits and host calls have their own.
-_COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377")
+_COLOURS = (
+    "#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#332288", "#cc6633", "#44aa99", "#882255", "#88cc44", "#885533",
+)  # fmt: skip
 _WAIT, _HOST = "#dddddd", "#999999"
 #: A slice narrower than this share of the width has no text; nor has one that is not so wide for each letter.
 _TEXT_SHARE, _LETTER_SHARE = 0.03, 0.005

@@ -93,12 +93,29 @@ def test_the_page_of_the_documents_is_that_of_a_full_run(tmp_path: Path, capsys:
     assert {p.suffix for p in tmp_path.iterdir()} == {".json"}
 
 
-@pytest.mark.parametrize("content", [None, "", "[1]", "{}", '{"format": 1, "amount": "full", "cells": [], "machine": {}}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        None, "", "[1]", "{}", '{"format": 1, "amount": "full", "cells": [], "machine": {}}',
+        '{"format": 2, "amount": "full", "cells": [], "machine": {}}',
+        '{"format": 2, "amount": "full", "cells": 5, "machine": {"packages": {}, "cpu": ""}}',
+    ],
+)  # fmt: skip
 def test_a_report_of_something_else(content: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     path = tmp_path / "r.json"
     if content is not None:
         path.write_text(content)
     assert str(path) in refusal(["--report", str(path)], capsys)
+
+
+def test_an_interrupt_while_outputs_are_written_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "_write", interrupted)
+    assert command.main(["--report", str(FIGURES)]) == 130
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "interrupted" in line
 
 
 def test_a_report_measures_nothing(capsys: pytest.CaptureFixture[str]):

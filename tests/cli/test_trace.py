@@ -48,6 +48,26 @@ def test_run_writes_a_trace(tmp_path, options):
     assert [e["name"] for e in trace.slices(1000)] == ["aclnnInplaceExp"] * 3
 
 
+@pytest.mark.parametrize("before", [None, "another program's"])
+def test_a_script_without_a_device_has_no_timeline(tmp_path, before):
+    (tmp_path / "script.py").write_text("import numpy as np, emu\nprint(emu.ops.selu(np.zeros(2, np.float32)))\n")
+    if before is not None:
+        (tmp_path / "out.json").write_text(before)
+    ran = run("run", "--trace", "out.json", "script.py", cwd=tmp_path)
+    assert (ran.returncode, ran.stdout) == (0, "[0. 0.]\n")
+    assert "no timeline was written: script.py opened no device" in ran.stderr
+    assert (tmp_path / "out.json").exists() == (before is not None)
+
+
+def test_a_script_whose_child_opens_the_device_has_a_timeline(tmp_path):
+    (tmp_path / "child.py").write_text(SCRIPT)
+    (tmp_path / "script.py").write_text("import subprocess, sys\nsubprocess.run([sys.executable, 'child.py'], check=True)\n")
+    (tmp_path / "out.json").write_text("another program's")
+    ran = run("run", "--trace", "out.json", "script.py", cwd=tmp_path)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert json.loads((tmp_path / "out.json").read_text())["traceEvents"]
+
+
 def test_a_script_that_fails_leaves_a_whole_trace(tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT)
     assert run("run", "--trace", "out.json", "script.py", "fail", cwd=tmp_path).returncode == 3
@@ -80,7 +100,8 @@ def test_looking_whether_a_trace_can_be_written_changes_nothing(emu):
     Path("script.py").write_text("print('no context, no timeline')")
     for name in ("old.json", "new.json"):
         ran = run("run", "--trace", name, "script.py", cwd=Path())
-        assert (ran.returncode, ran.stderr) == (0, "")
+        assert ran.returncode == 0
+        assert "no timeline was written: script.py opened no device" in ran.stderr
     assert Path("old.json").read_text() == "kept"
     assert not Path("new.json").exists()
 
@@ -177,13 +198,17 @@ def test_plot(emu, example):
     ran = emu("trace-plot", *traces, "-o", "two.png")
     assert (ran.code, ran.out) == (0, "two.png: simulated time\n")
     assert Path("two.png").read_bytes()[:4] == b"\x89PNG"
-    assert emu("trace-plot", traces[0], "-o", "two").out == "two.png: simulated time\n"
     Path("pictures").mkdir()
     for directory in (".", "pictures"):
         wrong = emu("trace-plot", traces[0], "-o", directory)
         assert (wrong.code, wrong.out) == (2, "")
         assert f"-o {directory} is a directory" in wrong.err
     assert not list(Path("pictures").iterdir())
-    wrong = emu("trace-plot", traces[0], "-o", "two.xyz")
+    for name in ("one.xyz", "one"):
+        wrong = emu("trace-plot", traces[0], "-o", name)
+        assert wrong.code == 2
+        assert f"-o {name}: end the name in .png, .svg or .pdf" in wrong.err
+    assert not list(Path().glob("one*"))
+    wrong = emu("trace-plot", traces[0], "-o", "nowhere/one.png")
     assert wrong.code == 1
-    assert "xyz" in wrong.err
+    assert "nowhere/one.png: No such file or directory; give the name of a picture that can be written" in wrong.err
