@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any
 
 from bench import usage
@@ -38,8 +36,7 @@ class Outputs:
             print(text, flush=True)
         except OSError as error:
             self._report("standard output", error)
-            with suppress(OSError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            usage.to_nowhere(sys.stdout)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "performance.md"
@@ -166,8 +166,16 @@ def no_cffi() -> str | None:
 
 def complain(text: str) -> None:
     """One line on stderr; where nobody reads it, the run goes on all the same."""
-    with suppress(OSError):
+    try:
         print(f"python -m bench: {text}", file=sys.stderr, flush=True)
+    except OSError:
+        to_nowhere(sys.stderr)
+
+
+def to_nowhere(stream: TextIO) -> None:
+    """What the stream still has and what comes goes to no file: nobody reads it, and Python would fail to write it at its end."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def one_line(error: BaseException) -> str:

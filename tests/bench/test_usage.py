@@ -171,7 +171,9 @@ def test_nobody_reads_standard_output(full: bool, both: bool, tmp_path: Path):
     read, write = os.pipe()
     os.close(read)
     with open("/dev/full", "w") if full else os.fdopen(write, "w") as out:
-        done = subprocess.run(line, cwd=ROOT, stdout=out, stderr=out if both else subprocess.PIPE, text=True, check=False)
+        buffered = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}  # what is left in a buffer is written at the end
+        streams = {"stdout": out, "stderr": out if both else subprocess.PIPE}
+        done = subprocess.run(line, cwd=ROOT, env=buffered, text=True, check=False, **streams)
     assert done.returncode == 1
     if not both:
         (said,) = done.stderr.splitlines()
