@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from bench.cells import BACKWARD, MI
@@ -162,8 +162,12 @@ def small(result: Record) -> str | None:
 
 def losses(result: Record) -> tuple[int, int]:
     """In how many cells PyTorch is faster, and of how many."""
-    ratios = [r["ratio"]["torch"]["median"] for r in result["cells"] if "torch" in r["ratio"]]
-    return sum(x < 1 for x in ratios), len(ratios)
+    return _losses(r["ratio"]["torch"]["median"] for r in result["cells"] if "torch" in r["ratio"])
+
+
+def _losses(ratios: Iterable[float]) -> tuple[int, int]:
+    known = list(ratios)
+    return sum(x < 1 for x in known), len(known)
 
 
 def summary(result: Record) -> Iterator[str]:
@@ -171,9 +175,9 @@ def summary(result: Record) -> Iterator[str]:
     yield from (s for s in (large(result), small(result)) if s is not None)
     slower, count = losses(result)
     behind = f"PyTorch is faster in {slower} of {count} cells"
-    ratios = [ratio["median"] for r in result.get("calls", []) for ratio in r.get("ratio", {}).values()]
-    if ratios:
-        behind += f", which are launches, and in {sum(x < 1 for x in ratios)} of {len(ratios)} cases of what a caller sees"
+    seen, cases = _losses(ratio["median"] for r in result.get("calls", []) for ratio in r.get("ratio", {}).values())
+    if cases:
+        behind += f", which are launches, and in {seen} of {cases} cases of what a caller sees"
     behind = f"{behind}; of" if count else "Of"
     all_targets = targets(result)
     yield f"{behind} {len(all_targets)} targets {tally(all_targets)}."

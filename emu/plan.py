@@ -60,6 +60,8 @@ class KernelRef:
             found = b.strided_copy(self.key[0])
         elif self.kind == "tiles":
             found = b.tiles()
+        elif self.kind == "lines":
+            found = b.lines()
         elif self.kind == "cast":
             source, target, arch = self.key
             found = b.cast(source, target, Variant(arch, target, saturate))

@@ -22,7 +22,7 @@ Jobs = Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Compiling
 
 
 class Wanted(NamedTuple):
-    """A kernel by :func:`emu.plan.kernel_ref`'s arguments and the overflow mode; kind "lines": the one that writes traces."""
+    """A kernel by :func:`emu.plan.kernel_ref`'s arguments and the overflow mode."""
 
     kind: str
     key: tuple[Any, ...]
@@ -135,5 +135,5 @@ def _compile(group: list[Wanted], cache_dir: str) -> dict[str, str]:
     from emu.plan import kernel_ref
 
     config.configure(cache_dir=cache_dir)
-    names = {(build().lines() if item.kind == "lines" else kernel_ref(item.kind, *item.key).get(item.saturate)).name for item in group}
+    names = {kernel_ref(item.kind, *item.key).get(item.saturate).name for item in group}
     return {name: how for name, how in build().stats().items() if name in names}

@@ -145,10 +145,8 @@ class Recorder(hooks.Hooks):
 
     def called(self, name: str, began: tuple[int, int]) -> None:
         now = _clock()
-        pending = self._pending
-        pending.append((_host.thread, name, began, _host.ns, now))
-        if len(pending) >= self._next or now >= self.due:
-            self._write(now, now >= self.due)
+        self._pending.append((_host.thread, name, began, _host.ns, now))
+        self.tidy(now)
 
     def allocated(self, memory: Any, block: Any) -> None:
         now = clock.now()
